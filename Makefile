@@ -18,7 +18,6 @@ LOCKED := $(if $(CI),--locked)
 
 VERSION := v$(shell sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 IMAGE ?= ghcr.io/capasg/cluster-api-provider-asg
-PROVIDERS := infrastructure-asg runtime-extension-asg addon-asg-helm
 CARGO_DENY_VERSION := 0.20.2
 CARGO_DENY := $(CAPASG_CACHE)/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
 CORE ?=
@@ -34,23 +33,23 @@ CONFORMANCE := $(CARGO_TARGET_DIR)/debug/capasg-conformance
 
 ##@ Try it
 .PHONY: demo
-demo: release ## Show the lifecycle of one pool on a real control plane and a simulated AWS; KEEP=1 keeps it running
+demo: release programs ## Show the lifecycle of one pool on a real control plane and a simulated AWS; KEEP=1 keeps it running
 	@$(ENVIRONMENT) demo $(if $(filter 1,$(KEEP)),--keep)
 
 .PHONY: demo-upgrade
-demo-upgrade: release ## Show a safe upgrade: it waits for an image, a window and an approval, and nodes are verified; KEEP=1 keeps it running
+demo-upgrade: release programs ## Show a safe upgrade: it waits for an image, a window and an approval, and nodes are verified; KEEP=1 keeps it running
 	@$(ENVIRONMENT) demo-upgrade $(if $(filter 1,$(KEEP)),--keep)
 
 .PHONY: demo-addons
-demo-addons: release ## Show Helm add-ons: a chart on a cluster, a change before it is applied, a failure in words, drift; KEEP=1 keeps it running
+demo-addons: release programs ## Show Helm add-ons: a chart on a cluster, a change before it is applied, a failure in words, drift; KEEP=1 keeps it running
 	@$(ENVIRONMENT) demo-addons $(if $(filter 1,$(KEEP)),--keep)
 
 .PHONY: road
-road: release ## Run the commands of README.md with the controllers of Cluster API and CAPA, and moto in place of AWS
+road: release programs ## Run the commands of README.md with the controllers of Cluster API and CAPA, and moto in place of AWS
 	@$(ENVIRONMENT) road
 
 .PHONY: env
-env: release ## Start the same environment and leave it to you until Ctrl-C
+env: release programs ## Start the same environment and leave it to you until Ctrl-C
 	@$(ENVIRONMENT) env
 
 ##@ Work on it
@@ -63,7 +62,7 @@ test-all: ## Before a release: the same with long forms, both versions of core, 
 	@$(FIXED_TREE) scripts/test --all
 
 .PHONY: conformance
-conformance: release build-conformance ## Show every rule of the contract, one by one; CORE=v1.13.6 for that version of core
+conformance: release programs build-conformance ## Show every rule of the contract, one by one; CORE=v1.13.6 for that version of core
 	@$(CONFORMANCE) run $(if $(CORE),--core $(CORE)) $(if $(RULES),--only $(RULES))
 
 .PHONY: conformance-fast
@@ -90,12 +89,12 @@ mutations-simulate: ## Make known mistakes again, one by one: how many seeds unt
 
 # The SDK of EC2 alone takes long to optimise; how fast it runs decides nothing here.
 .PHONY: bench
-bench: release ## Measure a release build with 100 pools of 5: calls, memory, processor time, latency
+bench: release programs ## Measure a release build with 100 pools of 5: calls, memory, processor time, latency
 	@cargo build $(LOCKED) --release --package capasg
 	@CAPASG_MANAGER="$(CARGO_TARGET_DIR)/release/capasg" cargo run $(LOCKED) --package capasg-e2e --bin capasg-bench
 
 .PHONY: bench-addons
-bench-addons: release ## Measure a release build of the add-on provider and CAAPH with 100 Clusters and 5 charts: time, memory, processor time, calls
+bench-addons: release programs ## Measure a release build of the add-on provider and CAAPH with 100 Clusters and 5 charts: time, memory, processor time, calls
 	@cargo build $(LOCKED) --release --package capasg
 	@CAPASG_MANAGER="$(CARGO_TARGET_DIR)/release/capasg" cargo run $(LOCKED) --package capasg-e2e --bin capasg-bench-addons
 
@@ -144,16 +143,23 @@ tools: build-environment ## Build the Go programs of the control plane; the last
 
 ##@ Release it
 .PHONY: release
-release: build build-environment ## Write what clusterctl installs into out/<provider>/<version>
-	@KUBECTL="$$($(ENVIRONMENT) tools | tail -n 1)/kubectl"; export KUBECTL; for provider in $(PROVIDERS); do \
-	  scripts/release "$$provider" "out/$$provider/$(VERSION)" "$(IMAGE):$(VERSION)"; \
-	done
+release: ## Write what is published but images into out/release/<version>, and what clusterctl installs into out/<provider>/<version>
+	@scripts/release out "$(VERSION)" "$(IMAGE):$(VERSION)"
+
+.PHONY: version
+version: # of the workspace, for the release workflow
+	@echo "$(VERSION)"
+
+.PHONY: image
+image: ## Assemble the image for ARCHITECTURES (default: this machine's; "amd64 arm64") without a container engine into out/image
+	@scripts/image out/image "$(VERSION)" $(ARCHITECTURES)
 
 .PHONY: help
 help: ## Show this
 	@awk 'BEGIN { FS = ":.*##" } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*##/ { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-.PHONY: build build-environment build-conformance
+.PHONY: programs build build-environment build-conformance
+programs: build build-environment
 # `--workspace` although one program is wanted: another selection has other features, and would build all again.
 build:
 	@cargo build $(LOCKED) --workspace --bin capasg

@@ -25,7 +25,9 @@ pub async fn config(kubeconfig: Option<&Path>) -> Result<Config> {
                 .await
                 .with_context(|| format!("cannot use {}", path.display()))
         }
-        None => Config::infer().await.context("cannot load a kubeconfig or the service account of the pod"),
+        None => Config::infer().await.context(
+            "cannot load a kubeconfig or the service account of the pod (set --kubeconfig or KUBECONFIG)",
+        ),
     };
     config.map(with_read_timeout)
 }

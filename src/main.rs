@@ -5,6 +5,7 @@ mod cli;
 mod crds;
 mod diagnostics;
 mod endpoints;
+mod errors;
 mod event_rules;
 mod extension;
 mod health;
@@ -21,6 +22,7 @@ mod signals;
 mod storage;
 mod tls;
 mod webhook;
+mod why;
 
 use std::{process::ExitCode, time::Duration};
 
@@ -56,7 +58,7 @@ fn main() -> ExitCode {
             }
         },
         Command::Why(args) => {
-            let run = async || extension::why(&args).await;
+            let run = async || Box::pin(why::run(&args)).await;
             block_on(run).flatten().map(|()| ExitCode::SUCCESS)
         }
         Command::Crds(args) => crds::run(&args).map(|()| ExitCode::SUCCESS),
@@ -65,7 +67,7 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("capasg: {error:#}");
+            eprintln!("capasg: {}", errors::line(&error));
             ExitCode::FAILURE
         }
     }
@@ -98,7 +100,7 @@ fn serve(
     Ok(match block_on(run)? {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!(error = format!("{error:#}"), "{role} failed");
+            tracing::error!(error = errors::line(&error), "{role} failed");
             ExitCode::FAILURE
         }
     })

@@ -32,7 +32,7 @@ pub async fn run(args: &ManagerArgs) -> Result<()> {
     let client = Client::try_from(config).context("cannot prepare the Kubernetes client")?;
 
     let (election, seat) = leadership::join(&args.leader_election, &client, MANAGER_LEASE)?;
-    let metrics = Arc::new(Metrics::new(Arc::clone(&seat)));
+    let metrics = Arc::new(Metrics::new(Arc::clone(&seat), args.endpoints.object_metrics.into()));
     let (readiness, supervisor) = (Arc::new(Readiness::new(&NEEDED)), Supervisor::default());
     let servers =
         serve(args, client.clone(), Arc::clone(&readiness), Arc::clone(&metrics), &supervisor).await?;

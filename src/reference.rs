@@ -50,11 +50,15 @@ pub fn pages(definitions: &[CustomResourceDefinition], index: &str) -> Vec<(Stri
             line(&mut text, &row);
         }
     }
-    text.push_str(
-        "\nPaths begin below `spec` or `status`; `[]` stands for each item of a list. The column *change* says what a \
-         change of the field does to a pool that exists: *in place* changes nothing about running instances, *outdated* \
-         has a rollout replace them, and *immutable* is rejected. Where it is empty, see the meaning.\n",
-    );
+    text.push_str("\nPaths begin below `spec` or `status`; `[]` stands for each item of a list.");
+    if pages.iter().any(|(_, page)| page.contains("| change |")) {
+        text.push_str(
+            " The column *change* says what a change of the field does to an object that exists: *in place* changes \
+             nothing about running instances, *outdated* has a rollout replace them, and *immutable* is rejected. \
+             Where it is empty, see the meaning.",
+        );
+    }
+    text.push('\n');
     pages.insert(0, (index.to_owned(), text));
     pages
 }
@@ -80,7 +84,8 @@ fn page(
             prose(schema_of_part.description.as_deref())
         }),
     );
-    let mut rows = Rows { text, with_change: part == "spec", last: of.map(|_| "template.spec") };
+    let with_change = part == "spec" && names_an_effect(schema_of_part);
+    let mut rows = Rows { text, with_change, last: of.map(|_| "template.spec") };
     rows.head();
     rows.fields(schema_of_part, "");
     let mut text = rows.text;
@@ -143,6 +148,14 @@ fn paths_below(schema: &JSONSchemaProps, path: &str, paths: &mut Vec<String>) {
     }
 }
 
+/// Whether a description below a schema says what a change does.
+fn names_an_effect(schema: &JSONSchemaProps) -> bool {
+    let description = prose(schema.description.as_deref());
+    EFFECTS.iter().any(|(sentence, _)| description.contains(sentence))
+        || schema.properties.iter().flat_map(|fields| fields.values()).any(names_an_effect)
+        || item_of(schema).is_some_and(names_an_effect)
+}
+
 /// The rows of a table of fields.
 struct Rows {
     text: String,
@@ -181,7 +194,8 @@ impl Rows {
         let mut change = String::new();
         if self.with_change {
             if let Some((sentence, word)) = EFFECTS.iter().find(|(sentence, _)| meaning.contains(sentence)) {
-                meaning = meaning.replace(sentence, "").trim().to_owned();
+                let others = meaning.replace(sentence, "");
+                meaning = others.split_whitespace().collect::<Vec<_>>().join(" ");
                 (*word).clone_into(&mut change);
             }
             change += " | ";
@@ -289,7 +303,7 @@ mod tests {
         }
         assert!(!page("api/asgmachinepooltemplate-spec.md").contains("`template.spec.region`"));
         for (path, text) in &pages {
-            let columns = if path.ends_with("-spec.md") { 6 } else { 5 };
+            let columns = if text.contains("| change |") { 6 } else { 5 };
             for row in text.lines().filter(|line| line.starts_with("| `")) {
                 assert_eq!(row.replace("\\|", "").matches('|').count(), columns, "{path}: {row}");
             }

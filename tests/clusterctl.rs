@@ -80,15 +80,11 @@ impl Cluster {
         let tools = spawn_blocking(|| Tools::ready(&|line| eprintln!("{line}"))).await??;
         let run = Arc::new(RunFolder::new()?);
         let release = run.path().join("release/infrastructure-asg").join(VERSION);
-        for label in ["infrastructure-asg", EXTENSION, ADDONS] {
-            let rendered = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/release"))
-                .arg(label)
-                .arg(run.path().join("release").join(label).join(VERSION))
-                .arg(format!("ghcr.io/capasg/cluster-api-provider-asg:{VERSION}"))
-                .env("KUBECTL", tools.program("kubectl"))
-                .output()?;
-            ensure!(rendered.status.success(), "{}", String::from_utf8_lossy(&rendered.stderr));
-        }
+        let rendered = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/release"))
+            .arg(run.path().join("release"))
+            .args([VERSION, &format!("ghcr.io/capasg/cluster-api-provider-asg:{VERSION}")])
+            .output()?;
+        ensure!(rendered.status.success(), "{}", String::from_utf8_lossy(&rendered.stderr));
         copy_folder(&fixtures().join(BEFORE), &release.with_file_name(BEFORE))?;
         let etcd = Etcd::start(&tools, &run).await?;
         let api = ApiServer::start(&tools, &run, &etcd, "clusterctl", MANAGEMENT_CONTROLLERS).await?;

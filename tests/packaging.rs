@@ -3,17 +3,19 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what these tests share fails as they do")]
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     process::{Command, Output},
     sync::OnceLock,
 };
 
-use capasg_environment::Tools;
 use serde_json::Value;
 
+const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 const LABEL: &str = "infrastructure-asg";
+/// All providers of a release.
+const LABELS: [&str; 3] = [LABEL, "runtime-extension-asg", "addon-asg-helm"];
 const NAMESPACE: &str = "capasg-system";
 /// How names begin that follow the namespace although clusterctl does not see to it.
 const OF_NAMESPACE: &str = "${CAPASG_NAMESPACE:=capasg-system}-";
@@ -61,31 +63,39 @@ fn documents(text: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(text).unwrap()
 }
 
-fn tools() -> &'static Tools {
-    static TOOLS: OnceLock<Tools> = OnceLock::new();
-    TOOLS.get_or_init(|| Tools::ready(&|line| eprintln!("{line}")).unwrap())
-}
-
-/// Writes a release as `make release` does, and answers its components.
-fn release_into(folder: &Path) -> String {
-    let version = concat!("v", env!("CARGO_PKG_VERSION"));
+/// Writes a release as `make release` does, and answers the files for clusterctl by provider and name.
+fn release() -> BTreeMap<(String, String), Vec<u8>> {
+    let folder = tempfile::tempdir().unwrap();
     let output = Command::new(root().join("scripts/release"))
-        .arg(LABEL)
-        .arg(folder)
-        .arg(format!("example.com/capasg:{version}"))
-        .env("KUBECTL", tools().program("kubectl"))
+        .arg(folder.path())
+        .args([VERSION, &format!("example.com/capasg:{VERSION}")])
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    fs::read_to_string(folder.join("infrastructure-components.yaml")).unwrap()
+    let mut files = BTreeMap::new();
+    for label in LABELS {
+        let folder = folder.path().join(label).join(VERSION);
+        for name in names_in(&folder) {
+            files.insert((label.to_owned(), name.clone()), fs::read(folder.join(name)).unwrap());
+        }
+    }
+    files
+}
+
+/// The files that clusterctl reads.
+fn files() -> &'static BTreeMap<(String, String), Vec<u8>> {
+    static FILES: OnceLock<BTreeMap<(String, String), Vec<u8>>> = OnceLock::new();
+    FILES.get_or_init(release)
+}
+
+/// A file of our infrastructure provider.
+fn file(name: &str) -> &'static [u8] {
+    &files()[&(LABEL.to_owned(), name.to_owned())]
 }
 
 fn components() -> &'static [Value] {
     static COMPONENTS: OnceLock<Vec<Value>> = OnceLock::new();
-    COMPONENTS.get_or_init(|| {
-        let folder = tempfile::tempdir().unwrap();
-        documents(&release_into(folder.path()))
-    })
+    COMPONENTS.get_or_init(|| documents(std::str::from_utf8(file("infrastructure-components.yaml")).unwrap()))
 }
 
 fn of_kind(kind: &str) -> Vec<&'static Value> {
@@ -194,11 +204,12 @@ fn the_image_is_built_from_every_member_of_the_workspace() {
     let go = read("addons/go/go.mod");
     let go = go.lines().find_map(|line| line.strip_prefix("go ")).unwrap();
     let minor = go.rsplit_once('.').unwrap().0;
-    assert!(dockerfile.contains(&format!("FROM golang:{minor}-alpine")), "{go}");
+    assert!(dockerfile.contains(&format!("\nARG GO_IMAGE=golang:{minor}-alpine")), "{go}");
     for program in ["helm", "capasg-values"] {
-        assert!(dockerfile.contains(&format!("-o /{program} ")), "{program}");
+        assert!(dockerfile.contains(&format!("-o /image/{program} ")), "{program}");
     }
-    assert!(dockerfile.contains("COPY --from=addons /helm /capasg-values /"));
+    assert!(dockerfile.contains("go run . root /image"));
+    assert!(ignored.lines().any(|line| line == "!scripts/tools/image"));
 }
 
 #[test]
@@ -211,28 +222,17 @@ fn the_rendered_components() {
 // Rules: K1, K3
 #[test]
 fn a_release_has_the_files_of_clusterctl_and_is_reproducible() {
-    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    release_into(first.path());
-    release_into(second.path());
-    assert_eq!(names_in(first.path()), names_in(second.path()));
-    for name in names_in(first.path()) {
-        assert_eq!(
-            fs::read(first.path().join(&name)).unwrap(),
-            fs::read(second.path().join(&name)).unwrap(),
-            "{name}"
-        );
+    let second = release();
+    assert!(files().keys().eq(second.keys()));
+    for (name, content) in files() {
+        assert!(*content == second[name], "{name:?}");
     }
     for name in ["infrastructure-components.yaml", "metadata.yaml"] {
-        assert!(first.path().join(name).is_file(), "{name}");
+        assert!(!file(name).is_empty(), "{name}");
     }
     for template in files_in("templates") {
-        let name = template.file_name().unwrap();
-        assert_eq!(
-            fs::read(first.path().join(name)).unwrap(),
-            fs::read(&template).unwrap(),
-            "{}",
-            template.display()
-        );
+        let name = template.file_name().unwrap().to_str().unwrap();
+        assert_eq!(file(name), fs::read(&template).unwrap(), "{}", template.display());
     }
 }
 
@@ -344,12 +344,12 @@ fn the_definitions_have_known_formats_alone() {
 fn every_variable_of_the_components_has_a_default_and_is_documented() {
     let documented = read("docs/reference/variables.md");
     let mut used = BTreeSet::new();
-    for path in [files_in("config"), files_in("templates")].concat() {
-        let text = fs::read_to_string(&path).unwrap();
-        assert!(!text.contains("$$"), "{}", path.display());
+    for (name, content) in files().iter().filter(|((_, name), _)| name.ends_with(".yaml")) {
+        let text = std::str::from_utf8(content).unwrap();
+        assert!(!text.contains("$$"), "{name:?}");
         // clusterctl takes an empty default for none.
-        assert!(!text.contains(":=}"), "{}", path.display());
-        used.extend(variables(&text));
+        assert!(!text.contains(":=}"), "{name:?}");
+        used.extend(variables(text));
     }
     for name in &used {
         assert!(
@@ -459,15 +459,13 @@ fn files_and_provider_have_the_names_that_clusterctl_expects() {
     assert_eq!(kind, "infrastructure");
     let dns = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     assert!(!name.is_empty() && name.len() <= 63 && name.chars().all(dns) && !name.starts_with('-'));
-    let folder = tempfile::tempdir().unwrap();
-    release_into(folder.path());
     let expected = |file: &str| {
         let fixed = ["infrastructure-components.yaml", "metadata.yaml"].contains(&file);
         let template = file.starts_with("cluster-template") || file.starts_with("clusterclass-");
         fixed || (template && file.strip_suffix(".yaml").is_some())
     };
-    for file in names_in(folder.path()) {
-        assert!(expected(&file), "{file} is nothing that clusterctl looks for");
+    for (_, file) in files().keys().filter(|(label, _)| label == LABEL) {
+        assert!(expected(file), "{file} is nothing that clusterctl looks for");
     }
 }
 
@@ -501,7 +499,7 @@ fn refers_to_one_of(reference: &Value, objects: &[Value]) -> bool {
 fn templates_use_one_namespace_and_consistent_names() {
     let classes = templates("clusterclass-");
     let all = templates("cluster-template");
-    assert_eq!(all.len(), 5);
+    assert_eq!(all.len(), 6);
     for (file, objects) in all {
         for object in &objects {
             assert_eq!(object["metadata"]["namespace"], "${NAMESPACE}", "{file}: {object}");
@@ -541,7 +539,8 @@ fn templates_use_one_namespace_and_consistent_names() {
         for variable in class[0]["spec"]["variables"].as_array().unwrap() {
             let name = variable["name"].as_str().unwrap();
             let defaulted = !variable["schema"]["openAPIV3Schema"]["default"].is_null();
-            assert!(given.contains(name) || defaulted, "{file} gives no {name}");
+            let is_optional = defaulted || variable["required"] == false;
+            assert!(given.contains(name) || is_optional, "{file} gives no {name}");
         }
         // The Runtime Extension defines the others of a class with an external patch: tests/extension/class.rs compares them.
         let is_external = class[0]["spec"]["patches"].to_string().contains("discoverVariablesExtension");
@@ -572,7 +571,9 @@ fn classes_have_neither_variables_nor_namespaces_and_consistent_names() {
         let patches = class["spec"]["patches"].to_string();
         for variable in class["spec"]["variables"].as_array().unwrap() {
             let name = variable["name"].as_str().unwrap();
-            assert!(patches.contains(&format!("\"variable\":\"{name}\"")), "{file}: no patch uses {name}");
+            // Whole, or a field of it.
+            let uses = ["\"", "."].map(|end| format!("\"variable\":\"{name}{end}"));
+            assert!(uses.iter().any(|text| patches.contains(text)), "{file}: no patch uses {name}");
             assert!(
                 documented.contains(&format!("| `{name}` |")),
                 "docs/users/clusterclass.md does not tell of {name}"
@@ -659,9 +660,12 @@ fn the_image_is_built_with_the_pinned_compiler_and_runs_as_nobody() {
     let dockerfile = read("Dockerfile");
     let toolchain = read("rust-toolchain.toml");
     let pinned = toolchain.split('"').nth(1).unwrap();
-    assert!(dockerfile.contains(&format!("FROM rust:{pinned}-alpine")), "{pinned}");
+    assert!(dockerfile.contains(&format!("\nARG RUST_IMAGE=rust:{pinned}-alpine")), "{pinned}");
     let last = dockerfile.rsplit("\nFROM ").next().unwrap();
-    assert!(last.contains("distroless/static") && last.contains("\nUSER 65532:65532\n"), "{last}");
+    assert!(last.starts_with("scratch\n") && last.contains("\nUSER 65532:65532\n"), "{last}");
+    for copied in ["COPY --from=root /image/ /", "COPY --from=build /capasg /capasg"] {
+        assert!(last.contains(copied), "{last}");
+    }
     assert!(dockerfile.contains("cargo build --locked --release"));
     let pod = &deployment()["spec"]["template"]["spec"]["securityContext"];
     assert_eq!((&pod["runAsUser"], &pod["runAsGroup"]), (&65532.into(), &65532.into()));

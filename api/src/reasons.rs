@@ -77,10 +77,22 @@ pub mod launch_template_ready {
     /// Remedy: correct `spec.machine.image`; the image must exist in the region of the pool and be shared with its
     /// account. See docs/users/images.md.
     pub const IMAGE_NOT_FOUND: &str = "ImageNotFound";
+    /// The image has another architecture than an instance type of spec.instanceTypes.
+    ///
+    /// Remedy: use an image of the architecture of the types, or types of the architecture of the image.
+    pub const IMAGE_ARCHITECTURE_MISMATCH: &str = "ImageArchitectureMismatch";
     /// A security group does not exist.
     ///
     /// Remedy: correct `spec.machine.securityGroups`, or create or tag the group in the VPC of the pool.
     pub const SECURITY_GROUP_NOT_FOUND: &str = "SecurityGroupNotFound";
+    /// A security group is in another VPC than the subnets, and not associated with theirs.
+    ///
+    /// Remedy: select subnets and security groups of one VPC.
+    pub const SECURITY_GROUP_IN_ANOTHER_VPC: &str = "SecurityGroupInAnotherVPC";
+    /// The instance profile is in another account than the pool.
+    ///
+    /// Remedy: use an instance profile of the account, or the credentials of the other account.
+    pub const INSTANCE_PROFILE_IN_ANOTHER_ACCOUNT: &str = "InstanceProfileInAnotherAccount";
     /// AWS rejected the launch template.
     ///
     /// Remedy: correct what the message of AWS names; after a correction in AWS alone, set another value of
@@ -149,14 +161,14 @@ pub mod group_ready {
 pub mod event_queue_ready {
     /// Messages of the event queue of the region are received.
     pub const EVENT_QUEUE_READY: &str = "EventQueueReady";
-    /// Nothing in the spec requires an event queue.
+    /// Nothing in the spec requires an event queue, and none is configured, or no instance is a Spot instance.
     pub const NOT_REQUIRED: &str = "NotRequired";
     /// spec.rebalanceRecommendationPolicy is Replace, and the manager has no event queue for the region.
     ///
     /// Remedy: configure an event queue (docs/users/events.md), or set `spec.rebalanceRecommendationPolicy: Ignore`.
     pub const NO_EVENT_QUEUE: &str = "NoEventQueue";
-    /// spec.rebalanceRecommendationPolicy is Replace, and messages of the event queue of the region cannot be
-    /// received or deleted.
+    /// Messages of the event queue of the region cannot be received or deleted, and the pool has Spot instances, or
+    /// spec.rebalanceRecommendationPolicy is Replace.
     ///
     /// Remedy: check that the queue exists in the region and account, and the permissions of the statement `TakeEvents`
     /// (docs/users/iam.md).
@@ -221,6 +233,40 @@ pub mod scaling_healthy {
     /// Remedy: change the replicas, or `spec.minSize` and `spec.maxSize`; keep the bounds of an autoscaler within them
     /// (docs/users/autoscaling.md).
     pub const REPLICAS_OUT_OF_BOUNDS: &str = "ReplicasOutOfBounds";
+}
+
+/// `NodesReady` of a pool. Those that a `MachineHealthCheck` has as well are called as there.
+pub mod nodes_ready {
+    /// As many Nodes as desired are ready, and every instance in service that is not being removed has a ready Node.
+    pub const NODES_READY: &str = "NodesReady";
+    /// Nodes are not ready for less than spec.nodeStartupTimeoutSeconds, their instances are being replaced, or instances
+    /// are not in service yet.
+    ///
+    /// Remedy: wait; nodes take a minute or two after the launch.
+    pub const WAITING_FOR_NODES: &str = "WaitingForNodes";
+    /// Instances have not joined the cluster within spec.nodeStartupTimeoutSeconds.
+    ///
+    /// Remedy: `capasg why asgmachinepool/<name>` names what to check: security groups, image, token, instance profile.
+    /// See docs/users/troubleshooting.md.
+    pub const NODE_STARTUP_TIMEOUT: &str = "NodeStartupTimeout";
+    /// The Nodes of instances were deleted, and did not join again within spec.nodeStartupTimeoutSeconds.
+    ///
+    /// Remedy: delete the Machine of the instance, so that it is replaced.
+    pub const NODE_DELETED: &str = "NodeDeleted";
+    /// Nodes have not been ready for spec.nodeStartupTimeoutSeconds.
+    ///
+    /// Remedy: `kubectl describe node` in the workload cluster; often the network plugin is missing. See
+    /// docs/users/troubleshooting.md.
+    pub const NODE_NOT_READY: &str = "NodeNotReady";
+    /// Machines have not been ready for spec.nodeStartupTimeoutSeconds, although their Nodes are.
+    ///
+    /// Remedy: `kubectl describe machine`.
+    pub const MACHINE_NOT_READY: &str = "MachineNotReady";
+    /// Cluster API does not know whether Nodes are ready: the control plane is not initialized, or the API server of
+    /// the workload cluster does not answer.
+    ///
+    /// Remedy: check that the API server of the workload cluster can be reached from core Cluster API.
+    pub const NODES_READY_UNKNOWN: &str = "NodesReadyUnknown";
 }
 
 /// `Deleting` of both kinds.
@@ -329,12 +375,14 @@ pub mod rolling_out {
 
 /// `ScalingUp` of a pool.
 pub mod scaling_up {
-    /// The pool has fewer instances than desired.
+    /// The pool has fewer instances with a ready Node than desired.
     ///
     /// Remedy: none; if it persists, read `ScalingHealthy`.
     pub const SCALING_UP: &str = "ScalingUp";
-    /// The pool has at least as many instances as desired.
+    /// The pool has at least as many instances with a ready Node as desired.
     pub const NOT_SCALING_UP: &str = "NotScalingUp";
+    /// The pool has as many instances as desired, and Cluster API does not know whether their Nodes are ready.
+    pub const NODES_READY_UNKNOWN: &str = "NodesReadyUnknown";
 }
 
 /// `ScalingDown` of a pool.

@@ -9,7 +9,7 @@ use capasg_test_objects::{minimal_pool, with};
 use serde_json::{Value, json};
 
 /// The default of each field. A change of one changes what existing pools do.
-const DEFAULTS: [(&str, &str); 37] = [
+const DEFAULTS: [(&str, &str); 38] = [
     ("adoptionPolicy", "Ignore"),
     ("changePolicy", "Apply"),
     ("deletionPolicy", "Delete"),
@@ -35,6 +35,7 @@ const DEFAULTS: [(&str, &str); 37] = [
     ("machine.rootVolume.encryption", "Encrypted"),
     ("machine.rootVolume.onTermination", "Delete"),
     ("machine.rootVolume.type", "gp3"),
+    ("nodeStartupTimeoutSeconds", "600"),
     ("rebalanceRecommendationPolicy", "Ignore"),
     ("remediationPolicy", "Replace"),
     ("rollout.mode", "Automatic"),

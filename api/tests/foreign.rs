@@ -8,8 +8,8 @@ use capasg_api::{
     ASGMachine, ASGMachinePool, ASGMachineSpec,
     capi::{
         self, Cluster, Machine, MachinePool, bootstrap_resource, is_owned_by, machine_owner,
-        owner_machine_pool, owner_reference_to_pool, pause_state, pool_owner_of_machine, spec_of,
-        vpc_of_aws_cluster,
+        owner_machine_pool, owner_reference_to_pool, pause_state, pool_owner_of_machine,
+        region_of_aws_cluster, spec_of, vpc_of_aws_cluster,
     },
     names::{annotations, labels, tags},
 };
@@ -59,6 +59,9 @@ fn the_vpc_of_a_cluster_is_that_of_its_aws_cluster() {
     let vpc = |id: &str| vpc_of_aws_cluster(&json!({ "network": { "vpc": { "id": id } } }));
     assert_eq!(vpc("vpc-1").as_deref(), Some("vpc-1"));
     assert!(vpc("").is_none() && vpc_of_aws_cluster(&json!({})).is_none());
+    let region = |name: &str| region_of_aws_cluster(&json!({ "region": name }));
+    assert_eq!(region("us-east-1").as_deref(), Some("us-east-1"));
+    assert!(region("").is_none() && region_of_aws_cluster(&json!({})).is_none());
 }
 
 // Rules: C3

@@ -87,6 +87,10 @@ pub trait Cloud: Send + Sync + 'static {
         token: Option<String>,
     ) -> Result<Page<SecurityGroup>>;
 
+    /// `DescribeSecurityGroupVpcAssociations` of one security group: whether it is associated with a VPC other than its
+    /// own ("Associate security groups with multiple VPCs" of the VPC user guide).
+    async fn is_associated(&self, security_group: &str, vpc: &str) -> Result<bool>;
+
     /// `DescribeImages` of one image.
     async fn image(&self, id: &str) -> Result<Option<Image>>;
 

@@ -11,19 +11,7 @@ use capasg_cloud::{Clock, Regions};
 use crate::ObjectKey;
 use crate::kubernetes::{EventType, KubeEvent, Kubernetes, Randomness};
 use crate::machine_pool::PoolMemory;
-
-/// Receives what happens to pools, for metrics.
-pub trait PoolObserver: Send + Sync + 'static {
-    /// AWS failed to launch an instance, for a reason of condition `ScalingHealthy`.
-    fn launch_failed(&self, reason: &'static str);
-}
-
-/// Counts nothing.
-struct NoObserver;
-
-impl PoolObserver for NoObserver {
-    fn launch_failed(&self, _: &'static str) {}
-}
+use crate::observer::{NoObserver, PoolObserver};
 
 /// The ports and memories of the controllers.
 pub struct Context {

@@ -8,8 +8,10 @@ pub mod kubernetes;
 pub mod machine;
 pub mod machine_pool;
 pub mod names;
+pub mod observer;
 mod runtime;
 
-pub use context::{Context, PoolObserver};
+pub use context::Context;
 pub use key::ObjectKey;
+pub use observer::PoolObserver;
 pub use runtime::{Observers, Options, ReconcileObserver, run};

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use sha2::{Digest as _, Sha256};
 
 pub use self::{
-    memory::Blocks,
+    memory::{Blocks, CurrentBlock},
     record::{Block, Record},
 };
 use crate::{names::annotations, protocol::Hook};

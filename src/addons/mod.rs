@@ -60,7 +60,7 @@ pub async fn run(args: &AddonsArgs) -> Result<()> {
     let client = Client::try_from(config).context("cannot prepare the Kubernetes client")?;
 
     let (election, seat) = leadership::join(&args.leader_election, &client, ADDONS_LEASE)?;
-    let metrics = Arc::new(AddonMetrics::new(Arc::clone(&seat)));
+    let metrics = Arc::new(AddonMetrics::new(Arc::clone(&seat), args.endpoints.object_metrics.into()));
     let (readiness, supervisor) = (Arc::new(Readiness::new(&NEEDED)), Supervisor::default());
     let other = Arc::new(Detector::default());
     let (health, reading) = args.endpoints.listen().await?;

@@ -22,6 +22,12 @@ pub struct EndpointArgs {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
           default_missing_value = "true", action = ArgAction::Set)]
     pub insecure_diagnostics: bool,
+
+    /// Serve metrics of single objects: of each pool (manager), of each release (add-on provider), and of each Cluster that
+    /// a hook blocks (Runtime Extension). Their number grows with that of the objects.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = true,
+          default_missing_value = "true", action = ArgAction::Set)]
+    pub object_metrics: bool,
 }
 
 impl EndpointArgs {

@@ -15,7 +15,10 @@ pub enum InvalidGates {
     #[error("`{0}` is not of the form Name=true or Name=false")]
     Form(String),
     /// A name that this version does not know.
-    #[error("unknown feature gate `{0}`: this version has no feature gates")]
+    #[error(
+        "unknown feature gate `{0}`: this version has no feature gates. Remove `{0}` from --feature-gates; gates of other \
+         providers, such as MachinePool, are set for them alone"
+    )]
     Unknown(String),
 }
 

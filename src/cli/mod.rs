@@ -22,7 +22,7 @@ pub use self::{
     extension::{CheckSettingsArgs, ExtensionAction, ExtensionArgs, ExtensionCommand},
     manager::{LeaderElection, LoggingFormat, ManagerArgs},
     queue::EventQueues,
-    why::WhyArgs,
+    why::{WhyArgs, WhyKind},
 };
 
 /// Cluster API infrastructure provider for pools of nodes on AWS Auto Scaling groups.
@@ -45,8 +45,8 @@ pub enum Command {
     /// Start a program that ends with its parent; only `capasg addons` calls this.
     #[command(hide = true, disable_help_flag = true)]
     ExecChild(ExecChildArgs),
-    /// Print what the Runtime Extension answered for a Cluster: each hook's last answer, since when it blocks, and what
-    /// ends the block.
+    /// Print why a Cluster or a pool waits: what the Runtime Extension answered for a Cluster, and what ends a block; the
+    /// conditions of a pool, its instances and their Nodes, and what to check.
     Why(WhyArgs),
     /// Print the custom resource definitions, or write one file each.
     Crds(CrdsArgs),

@@ -4,8 +4,7 @@ mod aws;
 mod server;
 mod settings;
 #[cfg(test)]
-mod tests;
-mod why;
+pub(crate) mod tests;
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,7 +21,7 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-pub use self::{settings::check_settings, why::why};
+pub use self::settings::check_settings;
 use crate::{
     cli::{Address, ExtensionArgs},
     endpoints, kubernetes,
@@ -70,7 +69,8 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
         lookups,
     };
     let extension = Arc::new(Extension::new(services, &advertised));
-    let metrics = Arc::new(ExtensionMetrics::new(&hooks, &calls, Arc::clone(&extension)));
+    let objects = args.endpoints.object_metrics.into();
+    let metrics = Arc::new(ExtensionMetrics::new(&hooks, &calls, Arc::clone(&extension), objects));
 
     let (health, reading) = args.endpoints.listen().await?;
     let address = Address::On { host: String::new(), port: args.webhook_port };

@@ -13,6 +13,7 @@ use axum::{
     http::{Method, Request, header},
 };
 use capasg_api::names::addons::Phase;
+use capasg_cloud::Clock;
 use capasg_extensions::{
     blocks::Record,
     ports::{
@@ -36,7 +37,7 @@ use tokio_rustls::TlsConnector;
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::metrics::Exposed as _;
+use crate::metrics::{Exposed as _, ObjectMetrics};
 
 /// A management cluster without our kinds.
 struct Nothing;
@@ -76,20 +77,30 @@ fn extension() -> (Arc<Extension>, ExtensionMetrics) {
     extension_of(Arc::new(Nothing))
 }
 
+/// An extension for a management cluster without our kinds, and what it counts.
+pub(crate) fn extension_with_clock(clock: Arc<dyn Clock>) -> (Arc<Extension>, Arc<HookMetrics>) {
+    assembled(Arc::new(Nothing), clock)
+}
+
 fn extension_of(kubernetes: Arc<dyn Kubernetes>) -> (Arc<Extension>, ExtensionMetrics) {
+    let (extension, hooks) = assembled(kubernetes, Arc::new(SystemClock));
+    let objects = ObjectMetrics::Served;
+    let metrics = ExtensionMetrics::new(&hooks, &CallMetrics::default(), Arc::clone(&extension), objects);
+    (extension, metrics)
+}
+
+fn assembled(kubernetes: Arc<dyn Kubernetes>, clock: Arc<dyn Clock>) -> (Arc<Extension>, Arc<HookMetrics>) {
     let hooks = Arc::new(HookMetrics::default());
     let services = Services {
         kubernetes,
         journal: Arc::new(Nothing),
         observer: Arc::clone(&hooks) as _,
-        clock: Arc::new(SystemClock),
+        clock,
         gates: vec![Box::new(Pools)],
         blocks: Blocks::default(),
         lookups: None,
     };
-    let extension = Arc::new(Extension::new(services, &Hook::ALL));
-    let metrics = ExtensionMetrics::new(&hooks, &CallMetrics::default(), Arc::clone(&extension));
-    (extension, metrics)
+    (Arc::new(Extension::new(services, &Hook::ALL)), hooks)
 }
 
 const DELETE: &str =
@@ -170,8 +181,19 @@ async fn metrics_count_calls_and_blocked_clusters_by_hook() {
         assert!(text.lines().any(|written| written == line), "{line} is not in\n{text}");
     }
     assert!(text.contains("capasg_hook_blocked_since_seconds{hook=\"BeforeClusterDelete\"} 1"), "{text}");
+    let cluster = "capasg_hook_cluster_blocked_since_timestamp_seconds{namespace=\"teams\",cluster=\"prod\",\
+                   hook=\"BeforeClusterDelete\",cause=\"DeletionProtected\"} 1";
+    assert!(text.contains(cluster), "{text}");
+    let without = ExtensionMetrics::new(
+        &HookMetrics::default(),
+        &CallMetrics::default(),
+        Arc::clone(&extension),
+        ObjectMetrics::Off,
+    );
+    assert!(!without.encode().unwrap().contains("cluster=\"prod\""), "a flag turns them off");
     answered(&extension, Method::POST, DELETE, deletion("false").into()).await;
-    assert!(!metrics.encode().unwrap().contains("capasg_hook_blocked_clusters{"));
+    let text = metrics.encode().unwrap();
+    assert!(!text.contains("capasg_hook_blocked_clusters{") && !text.contains("cluster=\"prod\""), "{text}");
 }
 
 // Rules: R14

@@ -1,16 +1,30 @@
-//! The metrics of `capasg addons`: operations on releases, and reconciles.
+//! The metrics of `capasg addons`: operations on releases, reconciles, and each release.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
-use capasg_addons::{controller::OperationObserver, runtime};
+use capasg_addons::{
+    controller::{ObjectKey, OperationObserver},
+    runtime::{self, ReleaseGauges},
+};
 use capasg_controllers::ReconcileObserver as _;
 use prometheus_client::{
-    encoding::EncodeLabelSet,
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeLabelSet},
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
     registry::Registry,
 };
 
-use super::{Exposed, Leader, process::Process, reconciles::ReconcileMetrics};
+use super::{
+    Exposed, Leader, ObjectMetrics,
+    object::{Encoder, Labels},
+    process::Process,
+    reconciles::ReconcileMetrics,
+};
 use crate::leadership::Seat;
 
 /// Seconds: an operation that waits for nothing takes some seconds, one that waits for resources up to its time limit.
@@ -53,6 +67,7 @@ pub struct AddonReconciles {
     reconciles: ReconcileMetrics,
     releases: Family<State, Gauge>,
     drifted: Gauge,
+    all: Option<Arc<Releases>>,
 }
 
 impl runtime::ReconcileObserver for AddonReconciles {
@@ -72,8 +87,72 @@ impl runtime::ReconcileObserver for AddonReconciles {
         }
     }
 
+    fn release(&self, key: &ObjectKey, gauges: Option<ReleaseGauges>) {
+        let Some(all) = &self.all else { return };
+        let mut all = all.all.lock().unwrap_or_else(PoisonError::into_inner);
+        match gauges {
+            Some(gauges) => drop(all.insert(key.clone(), gauges)),
+            None => drop(all.remove(key)),
+        }
+    }
+
     fn drifted(&self, releases: usize) {
         self.drifted.set(i64::try_from(releases).unwrap_or(i64::MAX));
+    }
+}
+
+/// All `HelmReleaseProxies`.
+#[derive(Debug)]
+struct Releases {
+    seat: Arc<Seat>,
+    all: Mutex<BTreeMap<ObjectKey, ReleaseGauges>>,
+}
+
+#[derive(Debug)]
+struct Shared(Arc<Releases>);
+
+impl Collector for Shared {
+    /// A replica that does not lead has nothing to say.
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        if !self.0.seat.is_held() {
+            return Ok(());
+        }
+        let all = self.0.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let releases: Vec<(Labels<'_, 4>, &ReleaseGauges)> = all
+            .iter()
+            .map(|(key, gauges)| {
+                let labels = [
+                    ("namespace", key.namespace.as_str()),
+                    ("cluster", &gauges.cluster),
+                    ("helmchartproxy", &gauges.chart_proxy),
+                    ("helmreleaseproxy", &key.name),
+                ];
+                (labels, gauges)
+            })
+            .collect();
+        let mut encoder = Encoder::new(encoder);
+        encoder.info("release", "Release and chart of the HelmReleaseProxy", |metric| {
+            releases.iter().try_for_each(|(labels, gauges)| {
+                let more = [
+                    ("release_namespace", gauges.release_namespace.as_str()),
+                    ("release", &gauges.release),
+                    ("chart", &gauges.chart),
+                    ("version", &gauges.version),
+                ];
+                metric.describe(labels, &more)
+            })
+        })?;
+        encoder.gauge(
+            "release_state",
+            "State of the release as Helm reports it; the value is 1",
+            |metric| {
+                let mut known = releases.iter().filter(|(_, gauges)| !gauges.state.is_empty());
+                known.try_for_each(|(labels, gauges)| metric.with(labels, &[("state", &gauges.state)], 1))
+            },
+        )?;
+        encoder.gauge("release_condition", "Conditions of the HelmReleaseProxy; the value is 1", |metric| {
+            releases.iter().try_for_each(|(labels, gauges)| metric.conditions(labels, &gauges.conditions))
+        })
     }
 }
 
@@ -87,18 +166,19 @@ pub struct AddonMetrics {
 }
 
 impl AddonMetrics {
-    /// Registers everything; `seat` says whether this replica leads.
+    /// Registers everything; `seat` says whether this replica leads, and `objects` whether single releases have metrics.
     #[must_use]
-    pub fn new(seat: Arc<Seat>) -> Self {
+    pub fn new(seat: Arc<Seat>, objects: ObjectMetrics) -> Self {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(Process));
         let ours = registry.sub_registry_with_prefix("capasg");
         ours.register("build", "Build version", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
-        ours.register_collector(Box::new(Leader(seat)));
+        ours.register_collector(Box::new(Leader(Arc::clone(&seat))));
         let reconciles = AddonReconciles {
             reconciles: ReconcileMetrics::register(ours),
             releases: Family::default(),
             drifted: Gauge::default(),
+            all: objects.are_served().then(|| Arc::new(Releases { seat, all: Mutex::default() })),
         };
         let buckets: fn() -> Histogram = || Histogram::new(BUCKETS);
         let operations = OperationMetrics {
@@ -116,6 +196,9 @@ impl AddonMetrics {
         of_helm.register("releases_drifted", about, reconciles.drifted.clone());
         let about = "Duration of operations on releases, with the download of the chart";
         of_helm.register("operation_duration_seconds", about, operations.durations.clone());
+        if let Some(all) = &reconciles.all {
+            of_helm.register_collector(Box::new(Shared(Arc::clone(all))));
+        }
         Self { registry, reconciles: Arc::new(reconciles), operations: Arc::new(operations) }
     }
 }
@@ -129,12 +212,13 @@ impl Exposed for AddonMetrics {
 #[cfg(test)]
 mod tests {
     use capasg_addons::runtime::ReconcileObserver;
+    use capasg_api::conditions::ConditionState;
 
     use super::*;
 
     #[test]
     fn operations_are_counted_by_outcome() {
-        let metrics = AddonMetrics::new(Arc::new(Seat::always()));
+        let metrics = AddonMetrics::new(Arc::new(Seat::always()), ObjectMetrics::Served);
         metrics.operations.operated("install", "ok", Duration::from_secs(3));
         metrics.operations.operated("install", "ChartNotFound", Duration::from_secs(1));
         let reconciles: &dyn ReconcileObserver = &*metrics.reconciles;
@@ -156,5 +240,58 @@ mod tests {
             assert!(text.lines().any(|written| written == line), "{line} is not in\n{text}");
         }
         assert!(!text.contains("failed"), "no release has this state now");
+    }
+
+    fn gauges() -> ReleaseGauges {
+        let text = str::to_owned;
+        let ready = ConditionState {
+            type_: text("Ready"),
+            status: text("False"),
+            reason: text("HelmReleasePending"),
+        };
+        ReleaseGauges {
+            cluster: text("prod"),
+            chart_proxy: text("cni"),
+            chart: text("cilium"),
+            version: text("1.18.2"),
+            release_namespace: text("kube-system"),
+            release: text("cilium"),
+            state: text("pending-install"),
+            conditions: vec![ready],
+        }
+    }
+
+    #[test]
+    fn a_release_has_metrics_while_it_exists() {
+        let metrics = AddonMetrics::new(Arc::new(Seat::always()), ObjectMetrics::Served);
+        let key = ObjectKey::new("teams", "cni-prod-x");
+        let reconciles: &dyn ReconcileObserver = &*metrics.reconciles;
+        reconciles.release(&key, Some(gauges()));
+        let text = metrics.encode().unwrap();
+        let labels =
+            "namespace=\"teams\",cluster=\"prod\",helmchartproxy=\"cni\",helmreleaseproxy=\"cni-prod-x\"";
+        let chart =
+            "release_namespace=\"kube-system\",release=\"cilium\",chart=\"cilium\",version=\"1.18.2\"";
+        for line in [
+            format!("capasg_helm_release_info{{{labels},{chart}}} 1"),
+            format!("capasg_helm_release_state{{{labels},state=\"pending-install\"}} 1"),
+            format!(
+                "capasg_helm_release_condition{{{labels},type=\"Ready\",status=\"False\",reason=\"HelmReleasePending\"}} 1"
+            ),
+        ] {
+            assert!(text.lines().any(|written| written == line), "{line} is not in\n{text}");
+        }
+        reconciles.release(&key, None);
+        assert!(!metrics.encode().unwrap().contains("cni-prod-x"));
+    }
+
+    #[test]
+    fn a_replica_that_does_not_lead_and_one_with_the_flag_have_no_releases() {
+        for (seat, objects) in [(Seat::vacant(), ObjectMetrics::Served), (Seat::always(), ObjectMetrics::Off)]
+        {
+            let metrics = AddonMetrics::new(Arc::new(seat), objects);
+            metrics.reconciles.release(&ObjectKey::new("teams", "cni-prod-x"), Some(gauges()));
+            assert!(!metrics.encode().unwrap().contains("cni-prod-x"));
+        }
     }
 }

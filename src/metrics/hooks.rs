@@ -16,7 +16,11 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use super::{CallMetrics, Exposed, process::Process};
+use super::{
+    CallMetrics, Exposed, ObjectMetrics,
+    object::{Encoder, Labels},
+    process::Process,
+};
 
 /// Seconds: pure hooks take milliseconds, those that read the API server up to the time that core waits.
 const BUCKETS: [f64; 10] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 10.0];
@@ -66,9 +70,14 @@ impl Observer for HookMetrics {
 pub struct ExtensionMetrics(Registry);
 
 impl ExtensionMetrics {
-    /// Registers everything.
+    /// Registers everything; `objects` says whether single Clusters have metrics.
     #[must_use]
-    pub fn new(hooks: &HookMetrics, calls: &CallMetrics, extension: Arc<Extension>) -> Self {
+    pub fn new(
+        hooks: &HookMetrics,
+        calls: &CallMetrics,
+        extension: Arc<Extension>,
+        objects: ObjectMetrics,
+    ) -> Self {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(Process));
         let ours = registry.sub_registry_with_prefix("capasg");
@@ -82,7 +91,7 @@ impl ExtensionMetrics {
             "Calls that ignored a reason to block because its timeout had passed",
             hooks.timeouts.clone(),
         );
-        of_hooks.register_collector(Box::new(Blocked(extension)));
+        of_hooks.register_collector(Box::new(Blocked { extension, objects }));
         Self(registry)
     }
 }
@@ -94,7 +103,10 @@ impl Exposed for ExtensionMetrics {
 }
 
 /// Read at each scrape, since a block ends without a call.
-struct Blocked(Arc<Extension>);
+struct Blocked {
+    extension: Arc<Extension>,
+    objects: ObjectMetrics,
+}
 
 impl fmt::Debug for Blocked {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -104,7 +116,7 @@ impl fmt::Debug for Blocked {
 
 impl Collector for Blocked {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let services = self.0.services();
+        let services = self.extension.services();
         let blocked = services.blocks.summary(services.clock.now());
         let mut clusters = encoder.encode_descriptor(
             "blocked_clusters",
@@ -125,6 +137,22 @@ impl Collector for Blocked {
         for (hook, (_, first)) in &blocked {
             ConstGauge::new(first.timestamp()).encode(since.encode_family(&OfHook { hook: hook.name() })?)?;
         }
-        Ok(())
+        if !self.objects.are_served() {
+            return Ok(());
+        }
+        let since = "Time at which the current block of the Cluster by this replica began, by hook and cause, in seconds since \
+                     the Unix epoch";
+        let blocks = services.blocks.current(services.clock.now());
+        Encoder::new(encoder).gauge("cluster_blocked_since_timestamp_seconds", since, |metric| {
+            blocks.iter().try_for_each(|block| {
+                let labels: Labels<'_, 4> = [
+                    ("namespace", &block.cluster.namespace),
+                    ("cluster", &block.cluster.name),
+                    ("hook", block.hook.name()),
+                    ("cause", block.cause.as_str()),
+                ];
+                metric.of(&labels, block.since.timestamp())
+            })
+        })
     }
 }

@@ -1,11 +1,17 @@
-//! The metrics of this process, for Prometheus. Every label has a small, fixed set of values.
+//! The metrics of this process, for Prometheus. Every label has a small, fixed set of values, except those that name a
+//! pool, a release or a Cluster, which a flag turns off.
 
 mod addons;
 mod calls;
 mod hooks;
+mod object;
 mod pools;
 mod process;
+#[cfg(test)]
+mod queries;
 mod reconciles;
+#[cfg(test)]
+mod recording;
 
 use std::{fmt, sync::Arc};
 
@@ -20,6 +26,7 @@ pub use self::{
     addons::AddonMetrics,
     calls::CallMetrics,
     hooks::{ExtensionMetrics, HookMetrics},
+    object::ObjectMetrics,
     pools::PoolMetrics,
     reconciles::ReconcileMetrics,
 };
@@ -53,17 +60,17 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers everything; `seat` says whether this replica leads.
+    /// Registers everything; `seat` says whether this replica leads, and `objects` whether single pools have metrics.
     #[must_use]
-    pub fn new(seat: Arc<Seat>) -> Self {
+    pub fn new(seat: Arc<Seat>, objects: ObjectMetrics) -> Self {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(process::Process));
         let ours = registry.sub_registry_with_prefix("capasg");
         ours.register("build", "Build version", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
-        ours.register_collector(Box::new(Leader(seat)));
+        ours.register_collector(Box::new(Leader(Arc::clone(&seat))));
         let calls = Arc::new(CallMetrics::register(ours));
         let reconciles = Arc::new(ReconcileMetrics::register(ours));
-        let pools = Arc::new(PoolMetrics::register(ours));
+        let pools = Arc::new(PoolMetrics::register(ours, objects, seat));
         Self { registry, calls, reconciles, pools }
     }
 }
@@ -101,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_text_has_every_metric_once() {
-        let metrics = Metrics::new(Arc::new(Seat::always()));
+        let metrics = Metrics::new(Arc::new(Seat::always()), ObjectMetrics::Served);
         metrics.calls.called("SetDesiredCapacity", true, "Success", Duration::from_millis(20));
         metrics.calls.waited("SetDesiredCapacity", Duration::from_millis(200));
         metrics.calls.queue_available("eu-west-1", true);
@@ -128,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_standby_says_so() {
-        let text = Metrics::new(Arc::new(Seat::vacant())).encode().unwrap();
+        let text = Metrics::new(Arc::new(Seat::vacant()), ObjectMetrics::Served).encode().unwrap();
         assert!(text.lines().any(|line| line == "capasg_leader 0"), "{text}");
     }
 }

@@ -1,6 +1,7 @@
 //! Runs the controllers of both kinds: watches wake objects, and a queue reconciles each by at most one worker at a time.
 
 mod backoff;
+mod gauges;
 mod index;
 mod item;
 mod known;
@@ -10,6 +11,7 @@ mod run;
 mod views;
 mod watches;
 
+pub use gauges::ReleaseGauges;
 pub use index::ReleaseCounts;
 pub use item::Item;
 pub use queue::Limits;

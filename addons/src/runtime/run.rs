@@ -20,12 +20,13 @@ use tracing::Instrument as _;
 use super::{
     Item, Limits,
     backoff::Backoff,
+    gauges::{AllGauges, ReleaseGauges},
     index::{Index, ReleaseCounts, Seen},
     queue::Queue,
     references,
     watches::{self, Source},
 };
-use crate::controller::{Context, Next, ReconcileError, reconcile, reconcile_chart};
+use crate::controller::{Context, Next, ObjectKey, ReconcileError, reconcile, reconcile_chart};
 
 /// Events that wait for the loop. A watch that is faster waits.
 const EVENTS: usize = 1024;
@@ -49,6 +50,8 @@ pub trait ReconcileObserver: Send + Sync + 'static {
     fn reconciled(&self, controller: &'static str, outcome: &'static str, took: Duration);
     /// There are these releases.
     fn releases(&self, counts: &ReleaseCounts);
+    /// The gauges of a `HelmReleaseProxy` have changed; `None` if it was deleted.
+    fn release(&self, key: &ObjectKey, gauges: Option<ReleaseGauges>);
     /// This many of them have resources that another actor changed.
     fn drifted(&self, releases: usize);
     /// This many objects of `controller` wait for a retry.
@@ -79,6 +82,7 @@ struct Runner {
     options: Options,
     observer: Arc<dyn ReconcileObserver>,
     index: Index,
+    gauges: AllGauges,
     queue: Queue,
     backoff: Backoff,
     reconciles: JoinSet<(Item, Result<Next, Failed>)>,
@@ -107,6 +111,7 @@ pub async fn run(
         options,
         observer,
         index: Index::default(),
+        gauges: AllGauges::default(),
         backoff: Backoff::default(),
         reconciles: JoinSet::new(),
         count: 0,
@@ -120,6 +125,11 @@ pub async fn run(
             Some(ended) = runner.reconciles.join_next() => runner.ended(ended),
             Some(event) = seen.recv() => {
                 let is_release = matches!(event, Seen::Release(_));
+                if let Seen::Release(release) = &event {
+                    for (key, gauges) in runner.gauges.take(release) {
+                        runner.observer.release(&key, gauges);
+                    }
+                }
                 runner.wake(event);
                 if is_release {
                     runner.observer.releases(&runner.index.releases());

@@ -1,14 +1,18 @@
 //! `Cluster`: whether it is paused, its infrastructure is provisioned and its control plane is initialized.
 
+use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ContractReference;
+use crate::{conditions, time::from_kubernetes};
 
 /// The API group of the AWS provider.
 const AWS_PROVIDER: &str = "infrastructure.cluster.x-k8s.io";
+/// Core's condition on a Cluster: `True` from the first time that its control plane accepted requests.
+const CONTROL_PLANE_INITIALIZED: &str = "ControlPlaneInitialized";
 
 /// The fields that are read of a Cluster's spec.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -77,6 +81,14 @@ impl Cluster {
         self.initialization().control_plane_initialized == Some(true)
     }
 
+    /// When the control plane accepted requests for the first time; `None` if core does not report it.
+    #[must_use]
+    pub fn control_plane_initialized_at(&self) -> Option<DateTime<Utc>> {
+        let conditions = &self.status.as_ref()?.conditions;
+        let condition = conditions::get(conditions, CONTROL_PLANE_INITIALIZED)?;
+        (condition.status == "True").then(|| from_kubernetes(&condition.last_transition_time))
+    }
+
     /// The `AWSCluster` of the AWS provider, if that represents the Cluster's infrastructure.
     #[must_use]
     pub fn aws_cluster(&self) -> Option<&ContractReference> {
@@ -98,6 +110,16 @@ impl Cluster {
 /// The ID of the VPC that the spec of an `AWSCluster` names; the AWS provider writes it once it has created the VPC.
 #[must_use]
 pub fn vpc_of_aws_cluster(spec: &Value) -> Option<String> {
-    let id = spec.pointer("/network/vpc/id")?.as_str()?;
-    (!id.is_empty()).then(|| id.to_owned())
+    text_at(spec, "/network/vpc/id")
+}
+
+/// The region that the spec of an `AWSCluster` names; the AWS provider takes its own if there is none.
+#[must_use]
+pub fn region_of_aws_cluster(spec: &Value) -> Option<String> {
+    text_at(spec, "/region")
+}
+
+fn text_at(spec: &Value, pointer: &str) -> Option<String> {
+    let text = spec.pointer(pointer)?.as_str()?;
+    (!text.is_empty()).then(|| text.to_owned())
 }

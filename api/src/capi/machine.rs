@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ContractReference, MachineDeletion};
 use crate::{
-    conditions::{self, READY},
+    conditions::{self, DELETING, READY},
     names::annotations,
     time::from_kubernetes,
 };
@@ -98,6 +98,15 @@ impl Machine {
     #[must_use]
     pub fn is_deleting(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
+    }
+
+    /// What core reports about the deletion, in one line: during a drain, the pods that remain and the
+    /// PodDisruptionBudgets that keep them (condition `Deleting`).
+    #[must_use]
+    pub fn deletion_progress(&self) -> Option<String> {
+        let deleting = conditions::get(self.conditions(), DELETING).filter(|found| found.status == "True")?;
+        let words: Vec<&str> = deleting.message.split_whitespace().filter(|word| *word != "*").collect();
+        (!words.is_empty()).then(|| words.join(" "))
     }
 
     /// Whether the Machine has the annotation `delete-machine`, by which it is deleted first (D8).

@@ -6,16 +6,20 @@
 mod cluster;
 mod machine;
 mod machine_pool;
+mod node_state;
 mod owners;
 mod pause;
 mod reference;
 
-pub use cluster::{Cluster, ClusterInitialization, ClusterSpec, ClusterStatus, vpc_of_aws_cluster};
+pub use cluster::{
+    Cluster, ClusterInitialization, ClusterSpec, ClusterStatus, region_of_aws_cluster, vpc_of_aws_cluster,
+};
 pub use machine::{Machine, MachineSpec, MachineStatus, NodeRef};
 pub use machine_pool::{
     Bootstrap, MachineDeletion, MachinePool, MachinePoolSpec, MachinePoolStatus, MachineTemplateResource,
     MachineTemplateSpec,
 };
+pub use node_state::{NodeReport, NodeState};
 pub use owners::{
     is_owned_by, machine_owner, owner_machine_pool, owner_reference_to_pool, pool_owner_of_machine,
 };

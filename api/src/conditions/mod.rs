@@ -2,6 +2,7 @@
 
 mod paused;
 mod progress;
+mod state;
 mod status;
 mod summary;
 mod types;
@@ -13,13 +14,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 pub use paused::paused;
 pub use progress::{pool_summary, set_progress};
+pub use state::ConditionState;
 pub use status::{Status, get, is_true};
 pub use summary::{Summary, summarize};
 pub use types::{
     CLOUD_REACHABLE, DELETING, DRIFTED, EVENT_QUEUE_READY, GROUP_READY, INSTANCE_READY,
-    LAUNCH_TEMPLATE_READY, MACHINE, MACHINE_SUMMARY, PAUSED, POOL, POOL_SUMMARY, READY, RECONCILING,
-    REMEDIATING, ROLLING_OUT, SCALING_DOWN, SCALING_HEALTHY, SCALING_UP, STALLED, TERMINATION_PENDING,
-    UP_TO_DATE, is_negative,
+    LAUNCH_TEMPLATE_READY, MACHINE, MACHINE_SUMMARY, NODES_READY, PAUSED, POOL, POOL_SUMMARY, READY,
+    RECONCILING, REMEDIATING, ROLLING_OUT, SCALING_DOWN, SCALING_HEALTHY, SCALING_UP, STALLED,
+    TERMINATION_PENDING, UP_TO_DATE, is_negative,
 };
 
 use crate::time::to_kubernetes;
@@ -182,6 +184,7 @@ mod tests {
                 EVENT_QUEUE_READY,
                 GROUP_READY,
                 LAUNCH_TEMPLATE_READY,
+                NODES_READY,
                 RECONCILING,
                 REMEDIATING,
                 ROLLING_OUT,

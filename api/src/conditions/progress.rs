@@ -5,25 +5,26 @@ use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{
-    CLOUD_REACHABLE, DELETING, DRIFTED, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, PAUSED, POOL_SUMMARY,
-    RECONCILING, REMEDIATING, ROLLING_OUT, SCALING_DOWN, SCALING_HEALTHY, SCALING_UP, STALLED, UP_TO_DATE,
-    get, is_true, set, summary::bullets,
+    CLOUD_REACHABLE, DELETING, DRIFTED, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, NODES_READY, PAUSED,
+    POOL_SUMMARY, RECONCILING, REMEDIATING, ROLLING_OUT, SCALING_DOWN, SCALING_HEALTHY, SCALING_UP, STALLED,
+    UP_TO_DATE, get, is_true, set, summary::bullets,
 };
 use crate::reasons::{
-    cloud_reachable, drifted, group_ready, launch_template_ready, reconciling, scaling_healthy, stalled,
-    up_to_date,
+    NOT_YET_REPORTED, cloud_reachable, drifted, group_ready, launch_template_ready, nodes_ready, reconciling,
+    scaling_healthy, stalled, up_to_date,
 };
 
 /// The conditions that may stall a pool, the most relevant first.
-const MAY_STALL: [&str; 5] =
-    [CLOUD_REACHABLE, LAUNCH_TEMPLATE_READY, GROUP_READY, SCALING_HEALTHY, UP_TO_DATE];
+const MAY_STALL: [&str; 6] =
+    [CLOUD_REACHABLE, LAUNCH_TEMPLATE_READY, GROUP_READY, SCALING_HEALTHY, NODES_READY, UP_TO_DATE];
 /// The conditions that show progress of a pool, the most relevant first.
-const MAY_PROGRESS: [&str; 11] = [
+const MAY_PROGRESS: [&str; 12] = [
     DELETING,
     CLOUD_REACHABLE,
     LAUNCH_TEMPLATE_READY,
     GROUP_READY,
     SCALING_HEALTHY,
+    NODES_READY,
     UP_TO_DATE,
     ROLLING_OUT,
     REMEDIATING,
@@ -32,12 +33,12 @@ const MAY_PROGRESS: [&str; 11] = [
     DRIFTED,
 ];
 
-/// The conditions that `Ready` of a pool summarizes: those of [`POOL_SUMMARY`], and `UpToDate` if the rollout is stopped
-/// until a user acts.
+/// The conditions that `Ready` of a pool summarizes: those of [`POOL_SUMMARY`], `NodesReady` if instances have had no ready
+/// Node for longer than `spec.nodeStartupTimeoutSeconds`, and `UpToDate` if the rollout is stopped until a user acts.
 #[must_use]
 pub fn pool_summary(conditions: &[Condition]) -> Vec<&'static str> {
-    let stopped = stalls(conditions, UP_TO_DATE).then_some(UP_TO_DATE);
-    POOL_SUMMARY.iter().copied().chain(stopped).collect()
+    let stalled = [NODES_READY, UP_TO_DATE].into_iter().filter(|type_| stalls(conditions, type_));
+    POOL_SUMMARY.iter().copied().chain(stalled).collect()
 }
 
 /// Sets `Reconciling` and `Stalled` of a pool from its other conditions. At most one of them is `True`, and neither is
@@ -76,7 +77,10 @@ fn stalls(conditions: &[Condition], type_: &str) -> bool {
         LAUNCH_TEMPLATE_READY => &[
             launch_template_ready::BOOTSTRAP_DATA_TOO_LARGE,
             launch_template_ready::IMAGE_NOT_FOUND,
+            launch_template_ready::IMAGE_ARCHITECTURE_MISMATCH,
             launch_template_ready::SECURITY_GROUP_NOT_FOUND,
+            launch_template_ready::SECURITY_GROUP_IN_ANOTHER_VPC,
+            launch_template_ready::INSTANCE_PROFILE_IN_ANOTHER_ACCOUNT,
             launch_template_ready::REJECTED,
         ],
         GROUP_READY => &[
@@ -98,6 +102,12 @@ fn stalls(conditions: &[Condition], type_: &str) -> bool {
             scaling_healthy::PROCESSES_SUSPENDED,
             scaling_healthy::REPLICAS_OUT_OF_BOUNDS,
         ],
+        NODES_READY => &[
+            nodes_ready::NODE_STARTUP_TIMEOUT,
+            nodes_ready::NODE_DELETED,
+            nodes_ready::NODE_NOT_READY,
+            nodes_ready::MACHINE_NOT_READY,
+        ],
         UP_TO_DATE => &[
             up_to_date::PROGRESS_DEADLINE_EXCEEDED,
             up_to_date::INSTANCE_REFRESH_FAILED,
@@ -116,6 +126,8 @@ fn progresses(conditions: &[Condition], type_: &str) -> bool {
     match type_ {
         DRIFTED => is_true(conditions, DRIFTED) && reason(drifted::CORRECTING),
         UP_TO_DATE => has(conditions, UP_TO_DATE, "False", &[up_to_date::NOT_UP_TO_DATE]),
+        // Without a group there are no Nodes, and another condition reports why.
+        NODES_READY if reason(NOT_YET_REPORTED) => false,
         // In a preview, neither is created.
         LAUNCH_TEMPLATE_READY if reason(launch_template_ready::LAUNCH_TEMPLATE_NOT_READY) => {
             !previews(conditions)
@@ -194,6 +206,7 @@ mod tests {
             (GROUP_READY, false, group_ready::GROUP_NOT_READY),
             (SCALING_HEALTHY, false, scaling_healthy::INSUFFICIENT_CAPACITY),
             (CLOUD_REACHABLE, false, cloud_reachable::THROTTLED),
+            (NODES_READY, false, nodes_ready::WAITING_FOR_NODES),
         ] {
             let expected = (true, false, format!("* {type_}: why {type_}"));
             assert_eq!(after(type_, status, reason), expected, "{reason}");
@@ -211,6 +224,10 @@ mod tests {
             (GROUP_READY, group_ready::REJECTED),
             (SCALING_HEALTHY, scaling_healthy::QUOTA_EXCEEDED),
             (SCALING_HEALTHY, scaling_healthy::REJECTED),
+            (NODES_READY, nodes_ready::NODE_STARTUP_TIMEOUT),
+            (NODES_READY, nodes_ready::NODE_DELETED),
+            (NODES_READY, nodes_ready::NODE_NOT_READY),
+            (NODES_READY, nodes_ready::MACHINE_NOT_READY),
             (UP_TO_DATE, up_to_date::PROGRESS_DEADLINE_EXCEEDED),
             (UP_TO_DATE, up_to_date::INSTANCE_REFRESH_FAILED),
         ] {

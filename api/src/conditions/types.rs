@@ -14,13 +14,15 @@ pub const GROUP_READY: &str = "GroupReady";
 pub const EVENT_QUEUE_READY: &str = "EventQueueReady";
 /// Pool: launches succeed, or none is needed.
 pub const SCALING_HEALTHY: &str = "ScalingHealthy";
+/// Pool: as many Nodes as desired are ready, and every instance in service has a ready Node.
+pub const NODES_READY: &str = "NodesReady";
 /// Both kinds, negative: the object is being deleted.
 pub const DELETING: &str = "Deleting";
 /// Both kinds: the instances match the current spec.
 pub const UP_TO_DATE: &str = "UpToDate";
 /// Pool, negative: outdated instances are being replaced.
 pub const ROLLING_OUT: &str = "RollingOut";
-/// Pool, negative: the pool has fewer instances than desired.
+/// Pool, negative: the pool has fewer instances with a ready Node than desired.
 pub const SCALING_UP: &str = "ScalingUp";
 /// Pool, negative: the pool has more instances than desired.
 pub const SCALING_DOWN: &str = "ScalingDown";
@@ -46,6 +48,7 @@ pub const POOL: &[&str] = &[
     LAUNCH_TEMPLATE_READY,
     GROUP_READY,
     SCALING_HEALTHY,
+    NODES_READY,
     EVENT_QUEUE_READY,
     UP_TO_DATE,
     ROLLING_OUT,

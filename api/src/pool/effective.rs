@@ -55,6 +55,9 @@ pub struct EffectiveSettings {
     /// What happens to a Machine that a `MachineHealthCheck` reports as unhealthy.
     pub remediation_policy: RemediationPolicy,
 
+    /// Maximum time in seconds for an instance in service to have a ready node; 0 is no limit.
+    pub node_startup_timeout_seconds: i32,
+
     /// What happens to a difference between the spec and AWS.
     pub change_policy: ChangePolicy,
 

@@ -1,6 +1,7 @@
 //! `spec.instanceTypes`, `spec.instancesDistribution` and `spec.scaleInOrder`: instance types, purchase options, allocation
 //! strategies and the order of a scale-in.
 
+use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -41,13 +42,15 @@ string_enum! {
 }
 
 /// An instance type that the group may launch. An object, so that a later version can add fields to each type.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InstanceTypeEntry {
     /// Name of the instance type, such as `m7i.large`. An added type applies in place. Removing a type makes its running
     /// instances outdated.
     #[serde(rename = "type")]
-    #[schemars(length(min = 1, max = 64), regex(pattern = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$"))]
+    #[schemars(length(max = 64))]
+    #[x_kube(validation = Rule::new("self.matches('^[a-z][a-z0-9-]*[.][a-z0-9-]+$')")
+        .message("spec.instanceTypes[].type: must be the name of an instance type, such as m7i.large; if it is empty, a variable of the template has no value"))]
     pub type_: String,
 }
 

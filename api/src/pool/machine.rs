@@ -90,7 +90,9 @@ pub struct Image {
     /// ID of the image, such as `ami-0a1b2c3d`. Either this field or ssmParameter is required. A change makes running
     /// instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 64), regex(pattern = r"^ami-[0-9a-f]{8,17}$"))]
+    #[schemars(length(max = 64))]
+    #[x_kube(validation = Rule::new("self.matches('^ami-[0-9a-f]{8,17}$')")
+        .message("spec.machine.image.id: must be the ID of an image, such as ami-0a1b2c3d; if it is empty, a variable of the template has no value"))]
     pub id: Option<String>,
 
     /// Name or ARN of an SSM parameter that holds the ID of an image. Either this field or id is required. `{version}`
@@ -100,9 +102,13 @@ pub struct Image {
     /// change the image. updatePolicy determines what happens when the value of the parameter changes. Another image
     /// makes running instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 1011), regex(pattern = r"^[A-Za-z0-9_.:/{}-]+$"))]
-    #[x_kube(validation = Rule::new("!self.replace('{version}', '').replace('{minor}', '').matches('[{}]')")
-        .message("spec.machine.image.ssmParameter: only the placeholders {version} and {minor} are allowed"))]
+    #[schemars(length(max = 1011))]
+    #[x_kube(
+        validation = Rule::new("self.matches('^[A-Za-z0-9_.:/{}-]+$')")
+            .message("spec.machine.image.ssmParameter: must be the name or ARN of an SSM parameter, such as /images/node/v{version}; if it is empty, a variable of the template has no value"),
+        validation = Rule::new("!self.replace('{version}', '').replace('{minor}', '').matches('[{}]')")
+            .message("spec.machine.image.ssmParameter: only the placeholders {version} and {minor} are allowed"),
+    )]
     pub ssm_parameter: Option<String>,
 
     /// What happens when the parameter holds another image than before, which the controller observes within one hour.

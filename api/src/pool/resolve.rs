@@ -20,6 +20,9 @@ use super::rollout::{
 use super::spec::ASGMachinePoolSpec;
 use super::window::Window;
 
+/// `spec.nodeStartupTimeoutSeconds` unless set, as in Cluster API's MachineHealthCheck.
+const NODE_STARTUP_TIMEOUT_SECONDS: i32 = 600;
+
 impl ASGMachinePoolSpec {
     /// Whether changes are made or only reported; `Apply` unless set.
     #[must_use]
@@ -124,6 +127,12 @@ impl ASGMachinePoolSpec {
     #[must_use]
     pub fn rebalance_recommendation_policy(&self) -> RebalanceRecommendationPolicy {
         self.rebalance_recommendation_policy.unwrap_or(RebalanceRecommendationPolicy::Ignore)
+    }
+
+    /// How long an instance in service may have no ready node, in seconds; 600 unless set, and 0 for no limit.
+    #[must_use]
+    pub fn node_startup_timeout_seconds(&self) -> i32 {
+        self.node_startup_timeout_seconds.unwrap_or(NODE_STARTUP_TIMEOUT_SECONDS)
     }
 
     /// What happens while zones are out of balance; `Ignore` unless set.

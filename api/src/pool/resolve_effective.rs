@@ -30,6 +30,7 @@ impl ASGMachinePoolSpec {
                 default_cooldown_seconds: self.default_cooldown_seconds(),
             },
             remediation_policy: self.remediation_policy(),
+            node_startup_timeout_seconds: self.node_startup_timeout_seconds(),
             change_policy: self.change_policy(),
             adoption_policy: self.adoption_policy(),
             deletion_policy: self.deletion_policy(),

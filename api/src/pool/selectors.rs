@@ -16,7 +16,9 @@ pub struct SubnetSelector {
     /// ID of the subnet, such as `subnet-0a1b2c3d`. Either this field or tags is required. Changes apply in place:
     /// running instances stay in their subnets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 64), regex(pattern = r"^subnet-[0-9a-f]{8,17}$"))]
+    #[schemars(length(max = 64))]
+    #[x_kube(validation = Rule::new("self.matches('^subnet-[0-9a-f]{8,17}$')")
+        .message("spec.subnets[].id: must be the ID of a subnet, such as subnet-0a1b2c3d; if it is empty, a variable of the template has no value"))]
     pub id: Option<String>,
 
     /// Tags that a subnet must have; the value `*` or an empty value matches any value. All matching subnets of one VPC
@@ -40,7 +42,9 @@ pub struct SecurityGroupSelector {
     /// ID of the security group, such as `sg-0a1b2c3d`. Either this field, name or tags is required. A change makes
     /// running instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 64), regex(pattern = r"^sg-[0-9a-f]{8,17}$"))]
+    #[schemars(length(max = 64))]
+    #[x_kube(validation = Rule::new("self.matches('^sg-[0-9a-f]{8,17}$')")
+        .message("spec.machine.securityGroups[].id: must be the ID of a security group, such as sg-0a1b2c3d; if it is empty, a variable of the template has no value"))]
     pub id: Option<String>,
 
     /// Tags that a security group must have; the value `*` or an empty value matches any value. All matching security

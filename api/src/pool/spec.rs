@@ -127,6 +127,15 @@ use crate::{capi, crd::shapes};
     validation = Rule::new("!(has(self.drain) && has(self.drain.onCloudTermination) && self.drain.onCloudTermination == 'Ignore' && has(self.rollout) && has(self.rollout.strategy) && has(self.rollout.strategy.type) && self.rollout.strategy.type == 'InstanceRefresh')")
         .message("spec.drain.onCloudTermination: must be Drain with rollout.strategy.type InstanceRefresh: Ignore terminates instances without draining their nodes; use Drain, or type RollingUpdate")
         .field_path(".drain.onCloudTermination"),
+    validation = Rule::new("!has(self.machine.image.ssmParameter) || !self.machine.image.ssmParameter.startsWith('arn:') || self.machine.image.ssmParameter.contains(':ssm:' + self.region + ':')")
+        .message("spec.machine.image.ssmParameter: must be an SSM parameter of spec.region; use the name of a parameter, or an ARN of that region")
+        .field_path(".machine.image.ssmParameter"),
+    validation = Rule::new("!has(self.machine.rootVolume) || !has(self.machine.rootVolume.kmsKeyID) || !self.machine.rootVolume.kmsKeyID.startsWith('arn:') || self.machine.rootVolume.kmsKeyID.contains(':kms:' + self.region + ':')")
+        .message("spec.machine.rootVolume.kmsKeyID: must be a KMS key of spec.region; use a key of that region, or the replica there of a multi-Region key")
+        .field_path(".machine.rootVolume.kmsKeyID"),
+    validation = Rule::new("!has(self.machine.dataVolumes) || self.machine.dataVolumes.all(volume, !has(volume.kmsKeyID) || !volume.kmsKeyID.startsWith('arn:') || volume.kmsKeyID.contains(':kms:' + self.region + ':'))")
+        .message("spec.machine.dataVolumes[].kmsKeyID: must be a KMS key of spec.region; use a key of that region, or the replica there of a multi-Region key")
+        .field_path(".machine.dataVolumes"),
 )]
 pub struct ASGMachinePoolSpec {
     /// ARN of the Auto Scaling group. Written by the controller. The account, region and group name in it cannot be
@@ -153,8 +162,12 @@ pub struct ASGMachinePoolSpec {
     pub provider_id_list: Vec<String>,
 
     /// AWS region of the pool, such as `eu-west-1`. Immutable.
-    #[schemars(length(min = 1, max = 32), regex(pattern = r"^[a-z]{2,}(-[a-z0-9]+)+-[0-9]+$"))]
-    #[x_kube(validation = Rule::new("self == oldSelf").message("spec.region: cannot be changed; create another pool"))]
+    #[schemars(length(max = 32))]
+    #[x_kube(
+        validation = Rule::new("self.matches('^[a-z]{2,}(-[a-z0-9]+)+-[0-9]+$')")
+            .message("spec.region: must be an AWS region, such as eu-west-1; if it is empty, a variable of the template has no value"),
+        validation = Rule::new("self == oldSelf").message("spec.region: cannot be changed; create another pool"),
+    )]
     pub region: String,
 
     /// Subnets in which instances are launched, each selected by ID or by tags. If the MachinePool has failureDomains,
@@ -207,8 +220,10 @@ pub struct ASGMachinePoolSpec {
             .message("spec.tags: a tag key must have 1 to 128 characters"),
         validation = Rule::new("self.all(key, !key.lowerAscii().startsWith('aws:'))")
             .message("spec.tags: keys that begin with aws: are reserved by AWS"),
-        validation = Rule::new("self.all(key, !key.startsWith('asg.infrastructure.cluster.x-k8s.io/') && !key.startsWith('kubernetes.io/cluster/'))")
-            .message("spec.tags: keys that begin with asg.infrastructure.cluster.x-k8s.io/ or kubernetes.io/cluster/ are reserved for the controller"),
+        validation = Rule::new("self.all(key, !key.startsWith('asg.infrastructure.cluster.x-k8s.io/'))")
+            .message("spec.tags: keys that begin with asg.infrastructure.cluster.x-k8s.io/ are reserved for the controller; remove the tag"),
+        validation = Rule::new("self.all(key, !key.startsWith('kubernetes.io/cluster/'))")
+            .message("spec.tags: keys that begin with kubernetes.io/cluster/ are reserved: the controller sets kubernetes.io/cluster/<name of the Cluster>; remove the tag, and give an EKS cluster the name of its Cluster object (field eksClusterName of its AWSManagedControlPlane)"),
     )]
     #[x_kube(merge_strategy = MapMerge::Granular)]
     pub tags: BTreeMap<String, String>,
@@ -234,7 +249,8 @@ pub struct ASGMachinePoolSpec {
     /// What happens to a Spot instance that EC2 recommends replacing because it is at an elevated risk of interruption.
     /// `Replace` launches a replacement and then drains the instance, as a rolling update does, within the limits of
     /// `disruption`. `Ignore` keeps the instance until EC2 interrupts it. `Replace` requires an event queue (flag
-    /// --event-queue of the manager); without one, the condition `EventQueueReady` is False. Defaults to `Ignore`. Changes
+    /// --event-queue of the manager); without one, the condition `EventQueueReady` is False, as it is for each pool with
+    /// Spot instances while the messages of a configured queue cannot be received. Defaults to `Ignore`. Changes
     /// apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rebalance_recommendation_policy: Option<RebalanceRecommendationPolicy>,
@@ -257,6 +273,14 @@ pub struct ASGMachinePoolSpec {
     /// replaced at a time. `Ignore` does nothing. Defaults to `Replace`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remediation_policy: Option<RemediationPolicy>,
+
+    /// Maximum time in seconds for an instance in service to have a ready node: since its launch if it has not joined
+    /// the cluster, else since its node was deleted or became not ready. If it is exceeded, the conditions `NodesReady`
+    /// and `Ready` are False, and `Stalled` is True; the instance is not replaced, which is the task of a
+    /// MachineHealthCheck. 0 disables the limit. Defaults to 600. Changes apply in place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 86_400))]
+    pub node_startup_timeout_seconds: Option<i32>,
 
     /// What happens to a difference between the spec and AWS. `Apply` corrects it. `Preview` only reports it in
     /// status.pendingChanges: the controller writes neither group settings nor the launch template and replaces no
@@ -339,6 +363,12 @@ impl ASGMachinePoolSpec {
     #[must_use]
     pub fn is_mixed(&self) -> bool {
         self.instance_types.len() > 1 || self.instances_distribution.is_some()
+    }
+
+    /// Whether the group may launch Spot instances.
+    #[must_use]
+    pub fn may_launch_spot(&self) -> bool {
+        self.instances_distribution().on_demand_percentage_above_base_capacity < 100
     }
 
     /// The purchase options, with every default filled in.

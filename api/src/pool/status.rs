@@ -17,9 +17,9 @@ string_enum! {
         Pending = "Pending",
         /// The group is being created.
         Provisioning = "Provisioning",
-        /// The pool has the desired number of instances, and all of them are up to date.
+        /// The desired number of nodes is ready, and all instances are up to date.
         Running = "Running",
-        /// The pool is scaling up or down.
+        /// The pool is scaling up or down, or waits for nodes to be ready.
         Scaling = "Scaling",
         /// Outdated instances are being replaced.
         RollingOut = "RollingOut",
@@ -29,6 +29,8 @@ string_enum! {
         Paused = "Paused",
         /// The pool is being deleted.
         Deleting = "Deleting",
+        /// Cluster API does not know whether the nodes are ready.
+        Unknown = "Unknown",
     }
 }
 
@@ -64,15 +66,16 @@ pub struct ASGMachinePoolStatus {
     pub observed_generation: i64,
 
     /// Conditions of the pool. `Ready` summarizes `CloudReachable`, `LaunchTemplateReady`, `GroupReady`,
-    /// `ScalingHealthy` and `Deleting`, and `UpToDate` while a rollout is stopped. `Reconciling` and `Stalled` are those
-    /// of kstatus. The others are `UpToDate`, `RollingOut`, `ScalingUp`, `ScalingDown`, `Remediating`, `Paused`,
+    /// `ScalingHealthy` and `Deleting`, `NodesReady` once nodes have not been ready for
+    /// spec.nodeStartupTimeoutSeconds, and `UpToDate` while a rollout is stopped. `Reconciling` and `Stalled` are those of
+    /// kstatus. The others are `UpToDate`, `RollingOut`, `ScalingUp`, `ScalingDown`, `Remediating`, `Paused`,
     /// `Drifted` and `EventQueueReady`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shapes::conditions")]
     pub conditions: Vec<Condition>,
 
     /// Summary of the pool's state for users: `Pending`, `Provisioning`, `Running`, `Scaling`, `RollingOut`,
-    /// `Degraded`, `Paused` or `Deleting`. Programs should use the conditions.
+    /// `Degraded`, `Paused`, `Deleting` or `Unknown`. Programs should use the conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
 

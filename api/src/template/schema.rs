@@ -60,11 +60,12 @@ fn rules_of_template(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Whether a rule is neither on a change nor on a field that templates do not have. Otherwise the rule would not compile, and
-/// the API server would reject the definition.
+/// Whether a rule is neither on a change nor on a field that templates do not have: otherwise the rule would not compile, and
+/// the API server would reject the definition. Nor does a rule apply that compares with the region, which a `ClusterClass`
+/// patches for each Cluster.
 fn holds_for_template(rule: &str) -> bool {
     !rule.contains("oldSelf")
-        && !["self.providerID", "self.group.name"].iter().any(|field| rule.contains(field))
+        && !["self.providerID", "self.group.name", "self.region"].iter().any(|field| rule.contains(field))
 }
 
 /// A message with the paths of a template: `spec.template.spec.minSize: ...`.
@@ -83,6 +84,7 @@ mod tests {
         for (rule, kept) in [
             ("self == oldSelf", false),
             ("!has(self.providerID) || self.region == self.providerID.split(':')[3]", false),
+            ("self.kmsKeyID.contains(':kms:' + self.region + ':')", false),
             ("!has(self.minSize) || !has(self.maxSize) || self.minSize <= self.maxSize", true),
             ("has(self.id) != has(self.tags)", true),
         ] {

@@ -37,6 +37,13 @@ where
         let request_id = failure.request_id();
         let mut error = cloud_error(api, &failure);
         tracing::debug!(api, class = error.class.as_str(), code = error.code, request_id, "AWS call failed");
+        if let Some(encoded_message) = failure.message().and_then(message::encoded_details) {
+            tracing::debug!(
+                api,
+                encoded_message,
+                "AWS denied the call: aws sts decode-authorization-message shows the policy that denies it"
+            );
+        }
         error.request_id = request_id.map(str::to_owned);
         error
     })

@@ -152,6 +152,10 @@ impl Cloud for AwsCloud {
         network::security_groups(&self.ec2, selector, token).await
     }
 
+    async fn is_associated(&self, security_group: &str, vpc: &str) -> Result<bool> {
+        network::is_associated(&self.ec2, security_group, vpc).await
+    }
+
     async fn image(&self, id: &str) -> Result<Option<Image>> {
         images::image(&self.ec2, id).await
     }

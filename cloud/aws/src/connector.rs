@@ -13,9 +13,14 @@ use aws_smithy_http_client::{
     tls::{self, rustls_provider::CryptoMode},
 };
 use aws_smithy_runtime_api::client::{http::SharedHttpClient, runtime_components::RuntimeComponents};
-use capasg_cloud::{Cloud, Queue};
+use capasg_cloud::{Cloud, Queue, Result};
 
-use crate::{call::CALL_TIMEOUT, cloud::AwsCloud, sqs::AwsQueue};
+use crate::{
+    call::CALL_TIMEOUT,
+    cloud::AwsCloud,
+    ec2::console::{self, ConsoleOutput},
+    sqs::AwsQueue,
+};
 
 /// How long a connection may take to be established.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
@@ -82,6 +87,22 @@ impl AwsConnector {
     #[must_use]
     pub fn queues(&self, region: &str) -> Arc<dyn Queue> {
         Arc::new(AwsQueue::new(&self.of(region)))
+    }
+
+    /// The console output of an instance.
+    ///
+    /// # Errors
+    /// If the instance does not exist, or AWS rejects the call.
+    pub async fn console_output(&self, region: &str, instance: &str) -> Result<ConsoleOutput> {
+        console::output(&aws_sdk_ec2::Client::new(&self.of(region)), instance).await
+    }
+
+    /// The user data of an instance; empty if it has none.
+    ///
+    /// # Errors
+    /// As [`Self::console_output`].
+    pub async fn user_data(&self, region: &str, instance: &str) -> Result<Vec<u8>> {
+        console::user_data(&aws_sdk_ec2::Client::new(&self.of(region)), instance).await
     }
 
     fn of(&self, region: &str) -> SdkConfig {

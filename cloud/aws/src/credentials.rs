@@ -25,7 +25,9 @@ pub(crate) fn failure(api: &'static str, error: &(dyn Error + 'static)) -> Optio
     let cause = causes(error).find_map(|cause| cause.downcast_ref::<CredentialsError>())?;
     let message = match cause {
         CredentialsError::CredentialsNotLoaded(_) => {
-            format!("no AWS credentials were found; tried, in this order: {CHAIN}")
+            format!(
+                "no AWS credentials were found; tried, in this order: {CHAIN}. See docs/users/iam.md, Credentials"
+            )
         }
         _ => format!("AWS credentials could not be loaded: {}", reason(cause)),
     };
@@ -34,9 +36,20 @@ pub(crate) fn failure(api: &'static str, error: &(dyn Error + 'static)) -> Optio
     Some(CloudError { api, class, code, message, outcome_unknown: false, request_id: None })
 }
 
+/// What to correct if STS rejects the role of a service account ("IAM roles for service accounts" of the EKS user guide).
+const TRUST: &str = "The trust policy of the IAM role must allow the service account of this pod: its subject (sub) is \
+                     system:serviceaccount:<namespace>:<name>, in a release \
+                     system:serviceaccount:capasg-system:capasg-manager for the manager and \
+                     system:serviceaccount:capasg-extension-system:capasg-extension for the Runtime Extension";
+
 /// STS's message if it rejected the role, else the providers' messages.
 fn reason(error: &(dyn Error + 'static)) -> String {
-    causes(error).find_map(sts_message).unwrap_or_else(|| chain(error))
+    let message = causes(error).find_map(sts_message).unwrap_or_else(|| chain(error));
+    let is_untrusted = causes(error).any(|cause| {
+        let cause = cause.downcast_ref::<AssumeRoleWithWebIdentityError>();
+        cause.and_then(ProvideErrorMetadata::code) == Some("AccessDenied")
+    });
+    if is_untrusted { format!("{}. {TRUST}", message.trim_end_matches('.')) } else { message }
 }
 
 fn sts_message(error: &(dyn Error + 'static)) -> Option<String> {

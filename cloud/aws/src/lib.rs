@@ -34,3 +34,4 @@ mod time;
 
 pub use call::CALL_TIMEOUT;
 pub use connector::AwsConnector;
+pub use ec2::console::ConsoleOutput;

@@ -1,7 +1,7 @@
 //! AWS's messages in a form that can be reported: without what differs between two answers to the same mistake.
 //!
 //! A message goes into a condition, and a condition that changes with every attempt would wake everything that
-//! watches it; so request ids and the encoded details of a rejected authorization are removed.
+//! watches it; so request ids and the encoded details of a rejected authorization are removed. Both are logged.
 
 /// What introduces the details of EC2's `UnauthorizedOperation`, readable only through STS.
 const ENCODED_DETAILS: &str = "encoded authorization failure message";
@@ -17,6 +17,15 @@ pub(crate) fn stable(message: &str) -> String {
         }
     }
     text
+}
+
+/// The encoded details of a rejected authorization, as the message contains them. They name the policy that denies the
+/// call, also one of the organization, and only those who may call STS `DecodeAuthorizationMessage` can read them.
+pub(crate) fn encoded_details(message: &str) -> Option<&str> {
+    // Lower-casing ASCII keeps byte positions.
+    let start = message.to_ascii_lowercase().find(ENCODED_DETAILS)?;
+    let value = message.get(start + ENCODED_DETAILS.len()..)?.trim_start_matches([':', '=', ' ']);
+    value.split_whitespace().next()
 }
 
 /// The message with a secret that AWS may have echoed replaced by what it is.

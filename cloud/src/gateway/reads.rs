@@ -137,6 +137,15 @@ impl Gateway {
         self.pages(permit, |token| self.cloud.security_groups(selector, token)).await.complete()
     }
 
+    /// Whether a security group is associated with a VPC other than its own.
+    ///
+    /// # Errors
+    /// As the port.
+    pub async fn is_associated(&self, security_group: &str, vpc: &str) -> Result<bool> {
+        let permit = self.permit("DescribeSecurityGroupVpcAssociations", Priority::Read).await;
+        self.read(permit, self.cloud.is_associated(security_group, vpc)).await
+    }
+
     /// An image by id.
     ///
     /// # Errors

@@ -20,6 +20,7 @@ type Shared<T> = Arc<Vec<T>>;
 
 pub(super) struct Lookups {
     account: Cache<(), String>,
+    associations: Cache<(String, String), bool>,
     hooks: Cache<String, Shared<LifecycleHook>>,
     images: Cache<String, Option<Image>>,
     parameters: Cache<String, Option<String>>,
@@ -57,6 +58,9 @@ impl Lookups {
         let negative = cadence.negative;
         Self {
             account: Cache::new(cadence.constant, negative, |(), _| Answer::Complete),
+            associations: Cache::new(cadence.lookup, negative, |_, is_associated| {
+                complete_if(*is_associated)
+            }),
             hooks: Cache::new(cadence.audit, negative, |_, _| Answer::Complete),
             images: Cache::new(cadence.constant, negative, |_, found| complete_if(found.is_some())),
             parameters: Cache::new(cadence.lookup, negative, |_, found| complete_if(found.is_some())),
@@ -122,6 +126,20 @@ impl Lookups {
         self.security_groups.get(selector, fetch).await
     }
 
+    pub(super) async fn is_associated(
+        &self,
+        gateway: &Arc<Gateway>,
+        security_group: &str,
+        vpc: &str,
+    ) -> Result<bool> {
+        let key = (security_group.to_owned(), vpc.to_owned());
+        let fetch = || {
+            let (gateway, (security_group, vpc)) = (gateway.clone(), key.clone());
+            async move { gateway.is_associated(&security_group, &vpc).await }.boxed()
+        };
+        self.associations.get(&key, fetch).await
+    }
+
     pub(super) async fn subnets(
         &self,
         gateway: &Arc<Gateway>,
@@ -176,6 +194,7 @@ impl Lookups {
 
     pub(super) fn prune(&self, now: Instant) {
         self.account.prune(now);
+        self.associations.prune(now);
         self.hooks.prune(now);
         self.images.prune(now);
         self.parameters.prune(now);

@@ -289,6 +289,15 @@ impl Inventory {
         self.lookups.security_groups(&self.gateway, selector).await
     }
 
+    /// Whether a security group is associated with a VPC other than its own, kept for [`Cadence::lookup`]; for
+    /// [`Cadence::negative`] if it is not.
+    ///
+    /// # Errors
+    /// As the read; an error is kept for [`Cadence::negative`].
+    pub async fn is_associated(&self, security_group: &str, vpc: &str) -> Result<bool> {
+        self.lookups.is_associated(&self.gateway, security_group, vpc).await
+    }
+
     /// An image, kept for [`Cadence::constant`]; its absence for [`Cadence::negative`].
     ///
     /// # Errors

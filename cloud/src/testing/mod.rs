@@ -312,6 +312,11 @@ impl Cloud for FakeCloud {
         self.call("DescribeSecurityGroups", args, |_| Ok(Page::last(vec![])), || None).await
     }
 
+    async fn is_associated(&self, security_group: &str, vpc: &str) -> Result<bool> {
+        let args = vec![security_group.to_owned(), vpc.to_owned()];
+        self.call("DescribeSecurityGroupVpcAssociations", args, |_| Ok(false), || None).await
+    }
+
     async fn image(&self, id: &str) -> Result<Option<Image>> {
         let effect = |world: &mut World| Ok(world.images.get(id).cloned());
         self.call("DescribeImages", vec![id.to_owned()], effect, || None).await

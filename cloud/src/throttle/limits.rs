@@ -138,6 +138,7 @@ impl BucketKey {
             | "DescribeLaunchTemplateVersions"
             | "DescribeSubnets"
             | "DescribeSecurityGroups"
+            | "DescribeSecurityGroupVpcAssociations"
             | "DescribeImages" => Self::Ec2(api),
             "GetParameter" => Self::Ssm,
             "GetServiceQuota" => Self::ServiceQuotas,

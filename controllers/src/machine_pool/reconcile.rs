@@ -10,7 +10,7 @@ use crate::machine_pool::model::memory::record::Entry;
 use crate::machine_pool::model::memory::{PoolMemory, Registration};
 use crate::machine_pool::model::{Acted, Decision, Observation, PoolObjects};
 use crate::machine_pool::observe::{Fetched, objects, observe, read_for_report};
-use crate::machine_pool::report::{needs, report};
+use crate::machine_pool::report::{needs, nodes::next_timeout, report};
 use crate::machine_pool::{ReconcileError, Requeue};
 use crate::{Context, ObjectKey};
 
@@ -39,11 +39,14 @@ pub async fn reconcile(context: &Context, key: &ObjectKey) -> Result<Requeue, Re
             rounds += 1;
             continue;
         }
+        // What passes while the report is written is due as well.
+        let nodes = next_timeout(&observation, &decision.plan, context.clock.now());
         if !observation.is_paused() {
             report(context, &observation, &decision, &acted, memory).await?;
         }
         let is_acted_on = acted.failed.is_none();
-        break (Requeue::of(&observation, &decision.plan, acted, memory, context.clock.now()), is_acted_on);
+        let requeue = Requeue::of(&observation, &decision.plan, acted, memory, context.clock.now());
+        break (requeue.within(nodes), is_acted_on);
     };
     if is_acted_on {
         notices.acknowledge();
@@ -89,6 +92,7 @@ pub async fn forget(context: &Context, key: &ObjectKey) {
         return;
     }
     context.forget(key);
+    context.observer.forgotten(key);
     // A reconcile that waits for this memory must register the group again.
     let forgotten = std::mem::take(&mut *memory);
     let Some(Registration { region, group, template }) = forgotten.sources.registered() else { return };

@@ -54,6 +54,13 @@ impl Requeue {
         let after = waits.into_iter().flatten().fold(RESYNC, TimeDelta::min);
         Self { after: Some(after.max(shortest)), failed }
     }
+
+    /// After `delay` at the latest, if there is one.
+    #[must_use]
+    pub fn within(self, delay: Option<TimeDelta>) -> Self {
+        let delay = delay.map(|delay| delay.max(SHORTEST));
+        Self { after: [self.after, delay].into_iter().flatten().min(), ..self }
+    }
 }
 
 #[cfg(test)]

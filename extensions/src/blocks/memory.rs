@@ -7,7 +7,7 @@ use std::{
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::record::Record;
+use super::{Cause, record::Record};
 use crate::protocol::{ClusterKey, Hook};
 
 /// A replica that did not answer a call for this long does not count the Cluster as blocked: core repeats a call after 15
@@ -15,6 +15,19 @@ use crate::protocol::{ClusterKey, Hook};
 const COUNTED: TimeDelta = TimeDelta::minutes(2);
 /// The most Clusters that are remembered. One more takes the place of the one whose hook was called longest ago.
 pub(super) const MOST: usize = 10_000;
+
+/// What blocks a Cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CurrentBlock {
+    /// The Cluster.
+    pub cluster: ClusterKey,
+    /// The hook that blocks it.
+    pub hook: Hook,
+    /// Why.
+    pub cause: Cause,
+    /// Since when.
+    pub since: DateTime<Utc>,
+}
 
 /// The records of the Clusters whose hooks this replica answered. They are newer than their events for a moment, and
 /// replace them while events cannot be read or written.
@@ -58,16 +71,33 @@ impl Blocks {
     /// For each hook at which Clusters are blocked, their number and since when the first of them is.
     #[must_use]
     pub fn summary(&self, now: DateTime<Utc>) -> BTreeMap<Hook, (usize, DateTime<Utc>)> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clusters: BTreeMap<(Hook, ClusterKey), DateTime<Utc>> = BTreeMap::new();
+        for CurrentBlock { cluster, hook, since, .. } in self.current(now) {
+            let first = clusters.entry((hook, cluster)).or_insert(since);
+            *first = since.min(*first);
+        }
         let mut blocked: BTreeMap<Hook, (usize, DateTime<Utc>)> = BTreeMap::new();
-        for record in known.values().filter(|record| now - record.last < COUNTED) {
-            let Some(since) = record.blocks_of(record.hook).map(|(_, block)| block.since).min() else {
-                continue;
-            };
-            let (count, first) = blocked.entry(record.hook).or_insert((0, since));
+        for ((hook, _), since) in clusters {
+            let (count, first) = blocked.entry(hook).or_insert((0, since));
             *count += 1;
             *first = since.min(*first);
         }
         blocked
+    }
+
+    /// What blocks Clusters now, each Cluster once for each cause.
+    #[must_use]
+    pub fn current(&self, now: DateTime<Utc>) -> Vec<CurrentBlock> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counted = known.iter().filter(|(_, record)| now - record.last < COUNTED);
+        let blocks = counted.flat_map(|(cluster, record)| {
+            record.blocks_of(record.hook).map(|(cause, block)| CurrentBlock {
+                cluster: cluster.clone(),
+                hook: record.hook,
+                cause,
+                since: block.since,
+            })
+        });
+        blocks.collect()
     }
 }

@@ -117,7 +117,8 @@ async fn connection() -> (Connection, ExtensionMetrics) {
         lookups: None,
     };
     let extension = Arc::new(Extension::new(services, &Hook::ALL));
-    let metrics = ExtensionMetrics::new(&hooks, &CallMetrics::default(), Arc::clone(&extension));
+    let objects = ObjectMetrics::Served;
+    let metrics = ExtensionMetrics::new(&hooks, &CallMetrics::default(), Arc::clone(&extension), objects);
     let (place, authority) = (tempfile::tempdir().unwrap(), Authority::new());
     authority.issue(place.path(), "localhost");
     let folder = CertificateFolder::new(place.path().to_owned());

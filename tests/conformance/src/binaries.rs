@@ -147,7 +147,7 @@ fn last(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shown::Means;
+    use crate::shown::{Means, Runs};
 
     fn test(path: &str) -> Test {
         Test {

@@ -82,7 +82,7 @@ mod tests {
             page("docs/users/c.md", String::new()),
         ];
         pages.extend(PICTURES.map(|path| page(path, "# A\n\n```mermaid\nx\n```\n".to_owned())));
-        let pictures: String = PICTURES.iter().map(|path| format!("[p]({})", &path[5..])).collect();
+        let pictures = PICTURES.map(|path| format!("[p]({})", &path[5..])).join(" ");
         let summary = format!(
             "[a](users/a.md) [b](users/b.md) [b](users/b.md) [c](contributors/contract.md) {pictures}"
         );

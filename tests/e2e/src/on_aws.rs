@@ -69,7 +69,7 @@ impl Rig<'_> {
         simulator.put_subnet(&scope, subnet);
         for (id, role) in NODE_SECURITY_GROUPS.into_iter().zip(["node", "lb"]) {
             let name = format!("{CLUSTER}-{role}");
-            let group = SecurityGroup { id: id.to_owned(), vpc: VPC.to_owned(), name, tags: tags(role) };
+            let group = SecurityGroup { tags: tags(role), ..SecurityGroup::new(id, VPC, &name) };
             simulator.put_security_group(&scope, group);
         }
         simulator.put_instance_profile(&scope, "nodes.cluster-api-provider-aws.sigs.k8s.io");

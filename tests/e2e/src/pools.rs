@@ -3,7 +3,10 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::Result;
-use capasg_api::ASGMachinePool;
+use capasg_api::{
+    ASGMachinePool,
+    conditions::{self, NODES_READY},
+};
 use capasg_environment::{Look, wait_for_object, wait_until};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
@@ -80,7 +83,10 @@ impl Rig<'_> {
         let ready = machines.iter().filter(|machine| text(machine, "/status/phase") == "Running").count();
         let group = self.group_of(&pool).map(|group| (group.desired, group.instances.len()));
         let size = i64::try_from(replicas)?;
-        let agreed = phase == "Running"
+        // A manager of an earlier release does not report it.
+        let told = conditions::get(&status.conditions, NODES_READY).is_none_or(|one| one.status == "True");
+        let agreed = told
+            && phase == "Running"
             && nodes == replicas
             && wanted == Some(u64::try_from(replicas)?)
             && usize::try_from(status.replicas)? == replicas

@@ -352,6 +352,8 @@ static OPERATIONS: &[Operation] = &[
         &["DryRun", "Filters", "IncludeAllInstances", "InstanceIds", "MaxResults", "NextToken"],
         ec2::describe_status,
     ),
+    read(Ec2, "GetConsoleOutput", &["DryRun", "InstanceId", "Latest"], ec2::console::output),
+    read(Ec2, "DescribeInstanceAttribute", &["Attribute", "DryRun", "InstanceId"], ec2::console::attribute),
     write(Ec2, "TerminateInstances", &["DryRun", "InstanceIds"], ec2::instances::terminate),
     write(Ec2, "CreateTags", &["DryRun", "Resources", "Tags"], ec2::tags::create),
     write(Ec2, "DeleteTags", &["DryRun", "Resources", "Tags"], ec2::tags::delete),
@@ -367,6 +369,12 @@ static OPERATIONS: &[Operation] = &[
         "DescribeSecurityGroups",
         &["DryRun", "Filters", "GroupIds", "GroupNames", "MaxResults", "NextToken"],
         ec2::security_groups,
+    ),
+    read(
+        Ec2,
+        "DescribeSecurityGroupVpcAssociations",
+        &["DryRun", "Filters", "MaxResults", "NextToken"],
+        ec2::security_group_vpc_associations,
     ),
     read(
         Ec2,

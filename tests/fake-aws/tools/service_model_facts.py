@@ -31,8 +31,8 @@ OPERATIONS = {
         DescribeInstanceRefreshes CancelInstanceRefresh RollbackInstanceRefresh""",
     "ec2": """CreateLaunchTemplate CreateLaunchTemplateVersion DescribeLaunchTemplates DescribeLaunchTemplateVersions
         DeleteLaunchTemplateVersions DeleteLaunchTemplate ModifyLaunchTemplate DescribeInstances TerminateInstances
-        DescribeSubnets DescribeSecurityGroups DescribeImages DescribeInstanceTypes DescribeInstanceTypeOfferings CreateTags DeleteTags
-        DescribeInstanceStatus DescribeVpcs""",
+        DescribeSubnets DescribeSecurityGroups DescribeSecurityGroupVpcAssociations DescribeImages DescribeInstanceTypes DescribeInstanceTypeOfferings CreateTags DeleteTags
+        DescribeInstanceStatus DescribeVpcs GetConsoleOutput DescribeInstanceAttribute""",
     "sqs": "DeleteMessage DeleteMessageBatch GetQueueAttributes GetQueueUrl ReceiveMessage SendMessage",
     "service-quotas": "GetServiceQuota",
     "ssm": "GetParameter GetParameters",

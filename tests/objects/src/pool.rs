@@ -94,6 +94,7 @@ pub fn maximal_pool() -> Value {
                 "maxDisrupted": 10000,
                 "windows": vec![window(); 20],
             },
+            "nodeStartupTimeoutSeconds": 900,
             "remediationPolicy": "Ignore",
             "rebalanceRecommendationPolicy": "Replace",
             "zoneRebalancePolicy": "Replace",

@@ -9,8 +9,16 @@ use super::pool::{ARN, minimal_pool, refreshing, rolling, volume};
 /// At least one wrong object for every rule of `ASGMachinePool`.
 #[must_use]
 pub fn pool_cases() -> Vec<CelCase> {
-    [identity_cases(), capacity_cases(), rollout_cases(), tag_cases(), machine_cases(), volume_cases()]
-        .concat()
+    [
+        identity_cases(),
+        value_cases(),
+        capacity_cases(),
+        rollout_cases(),
+        tag_cases(),
+        machine_cases(),
+        volume_cases(),
+    ]
+    .concat()
 }
 
 fn identity_cases() -> Vec<CelCase> {
@@ -88,6 +96,62 @@ fn identity_cases() -> Vec<CelCase> {
             ),
             "spec.drain.onCloudTermination: must be Drain with rollout.strategy.type InstanceRefresh: \
              Ignore terminates instances without draining their nodes; use Drain, or type RollingUpdate",
+        ),
+    ]
+}
+
+/// Empty and misspelt values, as a template renders them whose variables have no value, and ARNs of other regions.
+fn value_cases() -> Vec<CelCase> {
+    let pool = |path: &str, value: &str| with(minimal_pool(), path, value);
+    let rendered = "if it is empty, a variable of the template has no value";
+    let region = format!("spec.region: must be an AWS region, such as eu-west-1; {rendered}");
+    let subnet =
+        format!("spec.subnets[].id: must be the ID of a subnet, such as subnet-0a1b2c3d; {rendered}");
+    let image =
+        format!("spec.machine.image.id: must be the ID of an image, such as ami-0a1b2c3d; {rendered}");
+    let parameter = format!(
+        "spec.machine.image.ssmParameter: must be the name or ARN of an SSM parameter, such as \
+         /images/node/v{{version}}; {rendered}"
+    );
+    let group = format!(
+        "spec.machine.securityGroups[].id: must be the ID of a security group, such as sg-0a1b2c3d; {rendered}"
+    );
+    let kind = format!(
+        "spec.instanceTypes[].type: must be the name of an instance type, such as m7i.large; {rendered}"
+    );
+    let key = "must be a KMS key of spec.region; use a key of that region, or the replica there of a multi-Region key";
+    let key_elsewhere = "arn:aws:kms:us-east-1:123456789012:key/0b1c2d3e-0000-4000-8000-000000000001";
+    let volumes = json!([volume(&json!({ "sizeGiB": 8, "kmsKeyID": key_elsewhere }))]);
+    let by_parameter =
+        |name: &str| with(minimal_pool(), "spec/machine/image", json!({ "ssmParameter": name }));
+    vec![
+        refused("pool-region-empty", pool("spec/region", ""), &region),
+        refused("pool-region-misspelt", pool("spec/region", "Ireland"), &region),
+        refused("pool-subnet-id-empty", pool("spec/subnets/0/id", ""), &subnet),
+        refused("pool-subnet-id-misspelt", pool("spec/subnets/0/id", "sn-0a1b2c3d"), &subnet),
+        refused("pool-image-id-empty", pool("spec/machine/image/id", ""), &image),
+        refused("pool-image-id-misspelt", pool("spec/machine/image/id", "ami-OA1B2C3D"), &image),
+        refused("pool-image-parameter-empty", by_parameter(""), &parameter),
+        refused("pool-image-parameter-with-a-blank", by_parameter("/images/ node"), &parameter),
+        refused(
+            "pool-image-parameter-of-another-region",
+            by_parameter("arn:aws:ssm:us-east-1:123456789012:parameter/images/node"),
+            "spec.machine.image.ssmParameter: must be an SSM parameter of spec.region; use the name of a parameter, or \
+             an ARN of that region",
+        ),
+        refused("pool-security-group-id-empty", pool("spec/machine/securityGroups/0/id", ""), &group),
+        refused("pool-security-group-id-misspelt", pool("spec/machine/securityGroups/0/id", "nodes"), &group),
+        refused("pool-type-empty", pool("spec/instanceTypes/0/type", ""), &kind),
+        refused("pool-type-misspelt", pool("spec/instanceTypes/0/type", "large"), &kind),
+        refused(
+            "pool-root-volume-key-of-another-region",
+            pool("spec/machine/rootVolume/kmsKeyID", key_elsewhere),
+            &format!("spec.machine.rootVolume.kmsKeyID: {key}"),
+        ),
+        refused(
+            "pool-data-volume-key-of-another-region",
+            with(minimal_pool(), "spec/machine/dataVolumes", volumes),
+            &format!("spec.machine.dataVolumes[].kmsKeyID: {key}"),
         ),
     ]
 }
@@ -194,14 +258,17 @@ fn rollout_cases() -> Vec<CelCase> {
 fn tag_cases() -> Vec<CelCase> {
     let tagged = |key: &str| with(minimal_pool(), "spec/tags", json!({ key: "x" }));
     let aws = "spec.tags: keys that begin with aws: are reserved by AWS";
-    let own = "spec.tags: keys that begin with asg.infrastructure.cluster.x-k8s.io/ or \
-        kubernetes.io/cluster/ are reserved for the controller";
+    let own = "spec.tags: keys that begin with asg.infrastructure.cluster.x-k8s.io/ are reserved for the controller; \
+        remove the tag";
+    let of_cluster = "spec.tags: keys that begin with kubernetes.io/cluster/ are reserved: the controller sets \
+        kubernetes.io/cluster/<name of the Cluster>; remove the tag, and give an EKS cluster the name of its Cluster \
+        object (field eksClusterName of its AWSManagedControlPlane)";
     let length = "spec.tags: a tag key must have 1 to 128 characters";
     vec![
         refused("pool-tag-of-aws", tagged("aws:autoscaling:groupName"), aws),
         refused("pool-tag-of-aws-in-capitals", tagged("AWS:x"), aws),
         refused("pool-tag-of-ours", tagged("asg.infrastructure.cluster.x-k8s.io/owner-id"), own),
-        refused("pool-tag-of-the-cloud-provider", tagged("kubernetes.io/cluster/prod"), own),
+        refused("pool-tag-of-the-cloud-provider", tagged("kubernetes.io/cluster/prod"), of_cluster),
         refused("pool-tag-key-empty", tagged(""), length),
         refused("pool-tag-key-too-long", tagged(&"k".repeat(129)), length),
     ]

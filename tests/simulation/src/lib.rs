@@ -22,7 +22,7 @@ pub(crate) use invariants::within_limits;
 pub use invariants::{Invariants, Line, Trace, Violation};
 pub use journal::{Entry, Journal, Port};
 pub use random::Random;
-pub use world::{Moved, Pair, Pool, Setup, World, pool_spec};
+pub use world::{Moved, Observers, Pair, Pool, Setup, World, pool_spec};
 
 /// Half of what a run costs with the system's allocator is memory that comes and goes.
 #[global_allocator]

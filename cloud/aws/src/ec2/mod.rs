@@ -1,5 +1,6 @@
 //! Calls of Amazon EC2 and the parameter store, by resource.
 
+pub(crate) mod console;
 mod filters;
 pub(crate) mod images;
 pub(crate) mod instance_types;

@@ -3,7 +3,7 @@
 use aws_sdk_ec2::{Client, operation::describe_subnets::DescribeSubnetsOutput};
 use capasg_cloud::{Page, Result, SecurityGroup, Selector, Subnet, SubnetAddresses};
 
-use super::filters::{FilterNames, filters};
+use super::filters::{FilterNames, filter, filters};
 use crate::call::call;
 
 /// The most that these calls return at once; unpaged describes draw on a smaller bucket ("Request
@@ -77,4 +77,17 @@ pub(crate) async fn security_groups(
         })
     });
     Ok(Page { items: groups.collect(), next_token: reply.next_token })
+}
+
+/// `DescribeSecurityGroupVpcAssociations` of one security group and one VPC. An association that is being made or that
+/// failed does not count.
+pub(crate) async fn is_associated(client: &Client, security_group: &str, vpc: &str) -> Result<bool> {
+    let of = |name: &str, value: &str| filter(name, [&value.to_owned()]);
+    let request = client
+        .describe_security_group_vpc_associations()
+        .filters(of("group-id", security_group))
+        .filters(of("vpc-id", vpc))
+        .filters(of("state", "associated"));
+    let reply = call("DescribeSecurityGroupVpcAssociations", request.send()).await?;
+    Ok(!reply.security_group_vpc_associations().is_empty())
 }

@@ -66,7 +66,7 @@ async fn missing_credentials_say_what_was_tried() -> Result<()> {
         error.to_string(),
         "GetCallerIdentity: Credentials: no AWS credentials were found; tried, in this order: environment \
          variables, profile files, web identity (IAM role for a service account), container endpoint (EKS pod \
-         identity), instance metadata"
+         identity), instance metadata. See docs/users/iam.md, Credentials"
     );
     Ok(())
 }
@@ -155,9 +155,13 @@ async fn a_refused_role_is_denied_in_the_words_of_sts() -> Result<()> {
     let replay = Replay::new([Reply::autoscaling_error(403, "AccessDenied", words)]);
     let error = refused(with_web_identity(&replay).await?)?;
     assert_eq!((error.class, error.outcome_unknown), (ErrorClass::Denied, false));
-    assert_eq!(
-        error.message,
-        format!("AWS credentials could not be loaded: AssumeRoleWithWebIdentity: AccessDenied: {words}")
+    let expected = format!(
+        "AWS credentials could not be loaded: AssumeRoleWithWebIdentity: AccessDenied: {words}. The trust policy"
+    );
+    assert!(error.message.starts_with(&expected), "{error}");
+    assert!(
+        error.message.contains("system:serviceaccount:capasg-system:capasg-manager for the manager"),
+        "{error}"
     );
     assert!(!format!("{error:?}").contains(TOKEN));
     Ok(())

@@ -8,6 +8,7 @@ use capasg_cloud::{CloudError, ErrorClass, Write};
 use crate::{
     fixtures::{GROUP, TEMPLATE},
     replay::{Replay, Reply, refused},
+    secrets::{listen, logged},
 };
 
 fn set_desired() -> Write {
@@ -104,8 +105,12 @@ async fn words_hold_nothing_that_differs_between_attempts() -> Result<()> {
     let refused = "You are not authorized to perform this operation. User: arn:aws:iam::123456789012:user/x is \
                    not authorized to perform: ec2:RunInstances. Encoded authorization failure message: \
                    abCD-12_xyz";
+    listen();
     let error = failure(Reply::autoscaling_error(403, "UnauthorizedOperation", refused)).await?;
     assert_eq!(error.class, ErrorClass::Denied);
+    // Only the log has the encoded details, which name the policy that denies the call.
+    let log = logged();
+    assert!(log.contains("encoded_message=\"abCD-12_xyz\"") && log.contains("DEBUG"), "{log}");
     assert_eq!(
         error.message,
         "You are not authorized to perform this operation. User: arn:aws:iam::123456789012:user/x is not \

@@ -44,6 +44,7 @@ async fn call_everything(replay: &Replay) -> Result<usize> {
         cloud.launch_template_versions("x", None).await.err(),
         cloud.subnets(&ids, None).await.err(),
         cloud.security_groups(&ids, None).await.err(),
+        cloud.is_associated("x", "y").await.err(),
         cloud.image("x").await.err(),
         cloud.parameter("x").await.err(),
     ];

@@ -104,6 +104,18 @@ async fn selectors_become_filters_without_wildcards() -> Result<()> {
         map(&[("Filter.1.Name", "group-name"), ("Filter.1.Value.1", "nodes"), ("MaxResults", "1000")]);
     assert_eq!(replay.only()?.members, expected);
 
+    let replay = Replay::new([Reply::ok("<DescribeSecurityGroupVpcAssociationsResponse/>")]);
+    assert!(!replay.cloud().is_associated("sg-1", "vpc-2").await?);
+    let expected = map(&[
+        ("Filter.1.Name", "group-id"),
+        ("Filter.1.Value.1", "sg-1"),
+        ("Filter.2.Name", "vpc-id"),
+        ("Filter.2.Value.1", "vpc-2"),
+        ("Filter.3.Name", "state"),
+        ("Filter.3.Value.1", "associated"),
+    ]);
+    assert_eq!(replay.only()?.members, expected);
+
     let replay = Replay::new([Reply::ok("<DescribeSubnetsResponse/>")]);
     replay.cloud().subnets(&Selector::Ids(set(&["subnet-1"])), None).await?;
     assert_eq!(replay.only()?.members.get("Filter.1.Name").map(String::as_str), Some("subnet-id"));

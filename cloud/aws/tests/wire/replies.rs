@@ -353,6 +353,11 @@ async fn what_specs_name_is_read() -> Result<()> {
     let (id, name, vpc) = ("sg-1".to_owned(), "nodes".to_owned(), "vpc-1".to_owned());
     assert_eq!((page.items, page.next_token), (vec![SecurityGroup { id, name, vpc }], None));
 
+    let associations = "<DescribeSecurityGroupVpcAssociationsResponse><securityGroupVpcAssociationSet><item><groupId>\
+                        sg-1</groupId><vpcId>vpc-2</vpcId><state>associated</state></item>\
+                        </securityGroupVpcAssociationSet></DescribeSecurityGroupVpcAssociationsResponse>";
+    assert!(Replay::new([Reply::ok(associations)]).cloud().is_associated("sg-1", "vpc-2").await?);
+
     let images = "<DescribeImagesResponse><imagesSet><item><imageId>ami-1</imageId><rootDeviceName>/dev/xvda\
                   </rootDeviceName><architecture>arm64</architecture><platform>windows</platform>\
                   <blockDeviceMapping><item><deviceName>/dev/sdb</deviceName><ebs><volumeSize>5</volumeSize></ebs>\

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use capasg_cloud::{
     CreateGroup, ErrorClass, Gpu, LaunchTemplateData, PurchaseOption, Selector, Write, Written,
 };
-use capasg_fake_aws::{Scope, Settings};
+use capasg_fake_aws::{Scope, Settings, ec2::SecurityGroup as FakeGroup};
 
 use crate::{
     fixtures::{GROUP, map, set},
@@ -134,6 +134,15 @@ async fn specs_are_looked_up() -> Result<()> {
             ("sg-0b1c2d3e", "nodes", "vpc-0a1b2c3d")
         );
     }
+
+    let shared = FakeGroup {
+        associated_vpcs: ["vpc-0f1e2d3c".to_owned()].into(),
+        ..FakeGroup::new("sg-0d1e2f3a", "vpc-0a1b2c3d", "shared")
+    };
+    world.simulator.put_security_group(&Scope::account(ACCOUNT, REGION), shared);
+    assert!(cloud.is_associated("sg-0d1e2f3a", "vpc-0f1e2d3c").await?);
+    assert!(!cloud.is_associated("sg-0d1e2f3a", "vpc-0000000a").await?);
+    assert!(!cloud.is_associated("sg-0b1c2d3e", "vpc-0f1e2d3c").await?);
 
     let image = cloud.image("ami-0a1b2c3d").await?.context("an image")?;
     assert_eq!(image.root_device_name.as_deref(), Some("/dev/xvda"));

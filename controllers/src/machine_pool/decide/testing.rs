@@ -7,7 +7,7 @@ use std::{
 
 use capasg_api::{
     ASGMachinePool, ASGMachinePoolSpec,
-    capi::{MachineDeletion, PauseState},
+    capi::{MachineDeletion, NodeReport, NodeState, PauseState},
     names::tags::OWNER_ID,
     pool::{ResolvedDisruption, ResolvedInstanceRefresh, ResolvedRollout},
 };
@@ -202,9 +202,11 @@ pub fn pool_instance(id: &str, zone: &str, age: i64) -> PoolInstance {
             name: format!("p-{id}"),
             uid: format!("m-{id}"),
             deleting_since: None,
+            deletion_progress: None,
             has_node: true,
             ready: true,
             ready_since: None,
+            node: NodeReport { state: NodeState::Ready, since: None },
             paused: false,
             needs_remediation: false,
             timeouts: MachineDeletion::default(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use capasg_api::capi::MachineDeletion;
+use capasg_api::capi::{MachineDeletion, NodeReport};
 use capasg_cloud::{
     CloudError, Group, Instance, InstanceFacts, InstanceState, LaunchTemplateVersion, LifecycleHook,
     LifecycleState, NoticeKind, RefreshesView,
@@ -157,12 +157,16 @@ pub struct MachineRef {
     pub uid: String,
     /// When its deletion (the drain) began.
     pub deleting_since: Option<DateTime<Utc>>,
+    /// What core reports about its deletion. Only report uses it.
+    pub deletion_progress: Option<String>,
     /// Whether a Node joined.
     pub has_node: bool,
     /// Condition Ready.
     pub ready: bool,
     /// Since when condition Ready has its status.
     pub ready_since: Option<DateTime<Utc>>,
+    /// What core reports about its Node.
+    pub node: NodeReport,
     /// Whether an annotation pauses it, so that core does not reconcile it.
     pub paused: bool,
     /// Whether a `MachineHealthCheck` requests its replacement (D15).

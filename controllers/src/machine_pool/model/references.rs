@@ -20,8 +20,10 @@ pub struct References {
     pub image: Option<ResolvedImage>,
     /// The image that the parameter names now, if an image is pinned.
     pub available_image: Option<String>,
-    /// What could not be resolved, one finding for each condition.
+    /// What could not be resolved, or does not fit, one finding for each condition.
     pub findings: Vec<Finding>,
+    /// Whether a launch template must not be made of them: what it names is missing, or cannot be launched.
+    pub holds_launch: bool,
     /// The reads that failed, one for each operation, so that the references are incomplete. They are retried, since nothing wakes the pool.
     pub failed: Vec<CloudError>,
 }

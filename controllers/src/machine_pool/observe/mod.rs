@@ -14,7 +14,6 @@ mod prerequisites;
 mod references;
 mod tokens;
 pub mod user_data;
-mod vpc;
 
 use std::sync::Arc;
 
@@ -34,6 +33,7 @@ use crate::Context;
 use crate::machine_pool::ReconcileError;
 use crate::machine_pool::model::memory::{PoolMemory, Registration};
 use crate::machine_pool::model::{Facts, Known, Observation, PoolObjects, PoolState, References};
+use references::InUse;
 
 /// How often a pool is observed that waits for something that neither a watch nor a poll reports, such as a bootstrap
 /// config that appears.
@@ -136,7 +136,7 @@ async fn running(
         &inventory,
         objects,
         &owner,
-        pinned_image.as_deref(),
+        InUse { image: pinned_image.as_deref(), security_groups: used_groups.as_ref() },
         &mut observation.named_image,
     )
     .await?;

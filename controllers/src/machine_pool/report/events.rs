@@ -17,6 +17,7 @@ use crate::machine_pool::model::{Blocker, Observation, OutdatedReason, counted, 
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::text::owner_text;
 use crate::machine_pool::report::{rollout_conditions, scaling_healthy};
+use crate::observer::PoolEvent;
 
 /// One event when a group or a launch template that is not owned blocks the pool, not one for each reconcile.
 pub async fn blocker(context: &Context, input: &Input<'_>, memory: &mut PoolMemory) {
@@ -123,7 +124,8 @@ pub async fn launch_failures(
     }
     let update = memory.launches.last_update();
     for blocker in &update.new_failures {
-        context.observer.launch_failed(scaling_healthy::reason(*blocker));
+        let event = PoolEvent::LaunchFailed(scaling_healthy::reason(*blocker));
+        context.observer.happened(&input.objects.key, event);
     }
     if let Some(blocked) = memory.launches.blocked().filter(|_| update.event_due) {
         let message = event_note(&scaling_healthy::message(blocked));

@@ -2,11 +2,13 @@
 
 use capasg_api::{conditions::Finding, pool::RolloutStatus};
 use capasg_cloud::{CloudError, InstanceTypes, QueueState};
+use chrono::{DateTime, Utc};
 
 use crate::machine_pool::model::ownership::template_not_owned;
 use crate::machine_pool::model::{
     Blocker, Desired, Observed, ObservedTemplate, Plan, PoolObjects, References,
 };
+use crate::machine_pool::report::nodes::Nodes;
 
 /// Everything that a report is made of.
 pub struct Input<'a> {
@@ -28,6 +30,8 @@ pub struct Input<'a> {
     pub queue: Option<QueueState>,
     /// What observe found missing, one finding per condition.
     pub findings: Vec<Finding>,
+    /// The time.
+    pub now: DateTime<Utc>,
     /// The last failure to reach AWS.
     pub unreachable: Option<CloudError>,
 }
@@ -43,6 +47,19 @@ impl Input<'_> {
     #[must_use]
     pub fn is_not_owned(&self) -> bool {
         self.plan.blocker.as_ref().is_some_and(Blocker::is_not_owned)
+    }
+
+    /// The facts, if the pool owns a group.
+    #[must_use]
+    pub fn owned(&self) -> Option<&Observed> {
+        self.observed.filter(|observed| observed.group.present().is_some() && !self.is_not_owned())
+    }
+
+    /// The Nodes of the pool's instances; `None` while there is no group of the pool.
+    #[must_use]
+    pub fn nodes(&self) -> Option<Nodes> {
+        let (observed, desired) = self.owned().zip(self.desired)?;
+        Some(Nodes::of(self.objects, desired, observed, self.plan, self.now))
     }
 
     /// The launch template of the pool's name, if the pool does not own it.

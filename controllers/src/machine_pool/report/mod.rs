@@ -1,12 +1,15 @@
 //! Report: writes statuses and provider IDs, and only what changed: the ASGMachines, then `spec.providerIDList`, then
 //! the status of the pool.
 
+mod deletion;
 mod event_queue;
 mod events;
 mod input;
 mod machine;
+mod metrics;
 mod needs;
 mod node_capacity;
+pub(in crate::machine_pool) mod nodes;
 mod pool_conditions;
 pub(in crate::machine_pool) mod replica_owner;
 mod rollout_conditions;
@@ -55,7 +58,7 @@ pub async fn report(
         return Ok(());
     }
     if let PoolState::Paused(_) = observation.state {
-        return report_paused(context, &observation.objects, &observation.machines).await;
+        return report_paused(context, observation, memory).await;
     }
     let is_deleting = observation.objects.is_deleting();
     let types = observation.reads.instance_types.as_ref();
@@ -69,8 +72,10 @@ pub async fn report(
         types: types.and_then(|read| read.as_ref().ok()),
         queue: observation.reads.queue,
         findings: observation.findings.clone(),
+        now: context.clock.now(),
         unreachable: observation.reported_failure().cloned().or_else(|| acted.unreachable.clone()),
     };
+    metrics::milestones(context, &observation.objects.key, memory);
     let Some(observed) = input.observed else {
         return write(context, &input, &observation.machines, memory).await;
     };
@@ -119,6 +124,8 @@ async fn write(context: &Context, input: &Input<'_>, machines: &Machines, memory
         .map(|observed| certain_list(observed, before, memory).unwrap_or_else(|| before.clone()));
     provider_ids(context, input, list.as_ref()).await?;
     let status = status::status(input, list.as_ref(), memory, now);
+    let gauges = metrics::gauges(input.objects, &status, input.observed, memory);
+    context.observer.reported(&input.objects.key, gauges);
     write_status(context, input.objects, status, input.observed.is_none()).await
 }
 
@@ -136,7 +143,8 @@ fn shows_instances(observed: &Observed, plan: &Plan) -> bool {
 ///
 /// # Errors
 /// A write that the API server rejected.
-async fn report_paused(context: &Context, objects: &PoolObjects, machines: &Machines) -> Result<()> {
+async fn report_paused(context: &Context, observation: &Observation, memory: &PoolMemory) -> Result<()> {
+    let Observation { objects, machines, .. } = observation;
     let now = context.clock.now();
     let generation = objects.pool.metadata.generation.unwrap_or_default();
     let mut status = objects.pool.status.clone().unwrap_or_default();
@@ -144,6 +152,7 @@ async fn report_paused(context: &Context, objects: &PoolObjects, machines: &Mach
     conditions::complete(&mut status.conditions, conditions::POOL, generation, now);
     conditions::set_progress(&mut status.conditions, generation, now);
     status.phase = Some(capasg_api::pool::Phase::Paused);
+    context.observer.reported(&objects.key, metrics::gauges(objects, &status, None, memory));
     write_status(context, objects, status, true).await?;
     for machine in &machines.asg_machines {
         let status = machine::paused_status(machine, objects, now);

@@ -2,26 +2,25 @@
 
 use capasg_api::{
     conditions::{
-        CLOUD_REACHABLE, DELETING, DRIFTED, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, SCALING_DOWN,
+        CLOUD_REACHABLE, DRIFTED, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, NODES_READY, SCALING_DOWN,
         SCALING_UP, Status, paused,
     },
-    names::{TERMINATE_HOOK, annotations::OWNER_ID},
-    reasons::{
-        cloud_reachable, deleting, drifted, group_ready, launch_template_ready, scaling_down, scaling_up,
-    },
+    names::annotations::OWNER_ID,
+    reasons::{cloud_reachable, drifted, group_ready, launch_template_ready, scaling_down, scaling_up},
 };
-use capasg_cloud::{ErrorClass, ErrorSubject, LifecycleState};
+use capasg_cloud::{CloudError, ErrorClass, ErrorSubject, LifecycleState};
 
 use crate::machine_pool::model::call_kind::CallTopic;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::template_versions::pinned_version;
 use crate::machine_pool::model::{
-    Blocker, DeletionPhase, Difference, GroupView, Known, Observed, PoolInstance, counted, instances,
-    is_or_are,
+    Blocker, Difference, GroupView, Known, Observed, PoolInstance, counted, instances, is_or_are,
 };
+use crate::machine_pool::report::deletion;
 use crate::machine_pool::report::event_queue;
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::node_capacity::not_offered;
+use crate::machine_pool::report::nodes::Nodes;
 use crate::machine_pool::report::rollout_conditions;
 use crate::machine_pool::report::scaling_healthy::scaling_healthy;
 use crate::machine_pool::report::text::{failure_message, join_some, owner_text, some_of};
@@ -29,20 +28,22 @@ use crate::machine_pool::report::text::{failure_message, join_some, owner_text, 
 /// Every condition of the pool except `Ready`, which summarizes them.
 #[must_use]
 pub fn findings(input: &Input<'_>, memory: &PoolMemory) -> Vec<Finding> {
+    let nodes = input.nodes();
     let mut all = vec![
         cloud_reachable(input),
         launch_template(input, memory),
         group(input, memory),
         scaling_healthy(input, memory),
-        event_queue::event_queue(&input.objects.pool.spec, input.queue),
+        nodes.as_ref().map_or(Finding::not_yet_reported(NODES_READY), |nodes| nodes.finding(input.objects)),
+        event_queue::event_queue(input),
         rollout_conditions::up_to_date(input),
         rollout_conditions::rolling_out(input),
         rollout_conditions::remediating(input),
         drifted(input),
-        deleting(input),
+        deletion::deleting(input),
         paused(input.objects.pause, "ASGMachinePool"),
     ];
-    all.extend(scaling(input));
+    all.extend(scaling(input, nodes.as_ref()));
     for found in &input.findings {
         if let Some(finding) = all.iter_mut().find(|finding| finding.type_ == found.type_) {
             *finding = found.clone();
@@ -65,11 +66,29 @@ fn cloud_reachable(input: &Input<'_>) -> Finding {
             ErrorClass::Throttled => cloud_reachable::THROTTLED,
             _ => cloud_reachable::CLOUD_NOT_REACHABLE,
         };
-        return Finding::new(CLOUD_REACHABLE, false, reason, error.to_string());
+        return Finding::new(CLOUD_REACHABLE, false, reason, unreachable(input, error));
     }
     match input.observed.map(|o| &o.group) {
         None | Some(GroupView::Unknown) => Finding::not_yet_reported(CLOUD_REACHABLE),
         Some(_) => Finding::plain(CLOUD_REACHABLE, true, cloud_reachable::CLOUD_REACHABLE),
+    }
+}
+
+/// The error with what to check, if the region may be the cause: a misspelt one has no endpoint, and AWS rejects
+/// credentials in one that is not enabled for the account.
+fn unreachable(input: &Input<'_>, error: &CloudError) -> String {
+    let region = &input.objects.pool.spec.region;
+    let text = error.to_string();
+    let text = text.trim_end_matches('.');
+    match (error.class, error.code.as_str()) {
+        (ErrorClass::Denied, _) => format!(
+            "{text}. Check the AWS credentials of the controller, the permissions of its IAM role (docs/iam-policy.json), \
+             and that region {region} (spec.region) is enabled for the account."
+        ),
+        (_, "Network") => format!(
+            "{text}. Check that spec.region {region} exists, and that the controller can reach the endpoints of AWS."
+        ),
+        _ => error.to_string(),
     }
 }
 
@@ -260,20 +279,15 @@ fn adopting(input: &Input<'_>) -> String {
     }
 }
 
-fn scaling(input: &Input<'_>) -> [Finding; 2] {
-    let ours = input.observed.filter(|o| o.group.present().is_some() && !input.is_not_owned());
-    let counts = ours.zip(input.desired).map(|(o, d)| {
+fn scaling(input: &Input<'_>, nodes: Option<&Nodes>) -> [Finding; 2] {
+    let ours = input.owned().zip(input.desired).zip(nodes);
+    let counts = ours.map(|((o, d), nodes)| {
         let wanted = if input.objects.is_deleting() { 0 } else { d.replicas };
-        (wanted, instances::in_service_count(o), input.plan.target.unwrap_or(wanted), remaining(input, o))
+        let up = scaling_up(wanted, instances::in_service_count(o), nodes);
+        (wanted, up, input.plan.target.unwrap_or(wanted), remaining(input, o))
     });
-    let Some((wanted, in_service, target, remaining)) = counts else {
+    let Some((wanted, up, target, remaining)) = counts else {
         return [Finding::not_yet_reported(SCALING_UP), Finding::not_yet_reported(SCALING_DOWN)];
-    };
-    let up = if wanted > in_service {
-        let message = format!("Scaling up from {in_service} to {wanted} replicas");
-        Finding::new(SCALING_UP, true, scaling_up::SCALING_UP, message)
-    } else {
-        Finding::plain(SCALING_UP, false, scaling_up::NOT_SCALING_UP)
     };
     let down = if remaining > target.max(wanted) {
         let message = format!("Scaling down from {remaining} to {wanted} replicas");
@@ -282,6 +296,24 @@ fn scaling(input: &Input<'_>) -> [Finding; 2] {
         Finding::plain(SCALING_DOWN, false, scaling_down::NOT_SCALING_DOWN)
     };
     [up, down]
+}
+
+/// Whether fewer nodes are ready than desired, as in the phase of core's MachinePool.
+fn scaling_up(wanted: i32, in_service: i32, nodes: &Nodes) -> Finding {
+    let (ready, unknown) = (nodes.ready, instances::count(nodes.unknown.iter()));
+    if wanted > in_service {
+        let message = format!("Scaling up from {in_service} to {wanted} replicas");
+        Finding::new(SCALING_UP, true, scaling_up::SCALING_UP, message)
+    } else if ready >= wanted {
+        Finding::plain(SCALING_UP, false, scaling_up::NOT_SCALING_UP)
+    } else if ready + unknown >= wanted {
+        let message =
+            format!("{ready} of {wanted} replicas are known to be ready; see condition {NODES_READY}");
+        Finding::new(SCALING_UP, Status::Unknown, scaling_up::NODES_READY_UNKNOWN, message)
+    } else {
+        let message = format!("{ready} of {wanted} replicas are ready; see condition {NODES_READY}");
+        Finding::new(SCALING_UP, true, scaling_up::SCALING_UP, message)
+    }
 }
 
 /// Instances that count towards a scale-in. One that a rollout terminates is replaced, or was part of the surge.
@@ -334,34 +366,4 @@ fn previewed(input: &Input<'_>) -> Finding {
         some_of(&paths)
     );
     Finding::new(DRIFTED, true, drifted::PREVIEWING, message)
-}
-
-fn deleting(input: &Input<'_>) -> Finding {
-    if !input.objects.is_deleting() {
-        return Finding::plain(DELETING, false, deleting::NOT_DELETING);
-    }
-    let (reason, message) = match &input.plan.deletion {
-        None => (deleting::DELETING, String::new()),
-        Some(DeletionPhase::DrainingMachines(names)) => {
-            let noun = if names.len() == 1 { "Machine" } else { "Machines" };
-            let message = format!("waiting for {noun} {} to be deleted", some_of(names));
-            (deleting::DRAINING_MACHINES, message)
-        }
-        Some(DeletionPhase::DeletingGroup)
-            if input.desired.is_some_and(|desired| desired.orphan_on_deletion) =>
-        {
-            let message = format!(
-                "waiting for the lifecycle hook {TERMINATE_HOOK} to be deleted; the Auto Scaling group is kept"
-            );
-            (deleting::DELETING_LIFECYCLE_HOOK, message)
-        }
-        Some(DeletionPhase::DeletingGroup) => {
-            (deleting::DELETING_GROUP, "waiting for the Auto Scaling group to be deleted".to_owned())
-        }
-        Some(DeletionPhase::DeletingLaunchTemplate) => {
-            (deleting::DELETING_LAUNCH_TEMPLATE, "deleting the launch template".to_owned())
-        }
-        Some(DeletionPhase::Done) => (deleting::DELETION_COMPLETED, String::new()),
-    };
-    Finding::new(DELETING, true, reason, message)
 }

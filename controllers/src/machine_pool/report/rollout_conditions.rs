@@ -12,8 +12,8 @@ use crate::machine_pool::model::OutdatedReason;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::revision::revision;
 use crate::machine_pool::model::{
-    Acted, DesiredLaunch, Facts, Known, Observation, Observed, Plan, PoolInstance, RolloutPhase, StopCause,
-    counted, instances, is_or_are,
+    Acted, DesiredLaunch, Facts, Known, Observation, Plan, PoolInstance, RolloutPhase, StopCause, counted,
+    instances, is_or_are,
 };
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::text::some_of;
@@ -23,7 +23,7 @@ const WAITING_FOR_BUDGET: &str = "waiting for the disruption budget (spec.disrup
 
 /// Whether every instance matches the current spec; if not, how many are not, why, and what that waits for.
 pub(super) fn up_to_date(input: &Input<'_>) -> Finding {
-    let Some(observed) = ours(input) else { return Finding::not_yet_reported(UP_TO_DATE) };
+    let Some(observed) = input.owned() else { return Finding::not_yet_reported(UP_TO_DATE) };
     let unknown = input.plan.outdated.unknown();
     if input.plan.outdated.count() == 0 {
         if unknown.is_empty() {
@@ -102,7 +102,7 @@ fn window(input: &Input<'_>, next: Option<(DateTime<Utc>, &'static str)>) -> Str
 
 /// Whether outdated instances are being replaced, and what that waits for.
 pub(super) fn rolling_out(input: &Input<'_>) -> Finding {
-    if ours(input).is_none() {
+    if input.owned().is_none() {
         return Finding::not_yet_reported(ROLLING_OUT);
     }
     let yes = |message| Finding::new(ROLLING_OUT, true, rolling_out::ROLLING_OUT, message);
@@ -250,7 +250,7 @@ pub(super) fn was_rolling_out(input: &Input<'_>) -> bool {
 
 /// Whether Machines that a `MachineHealthCheck` finds unhealthy are being replaced (D15).
 pub(super) fn remediating(input: &Input<'_>) -> Finding {
-    let Some(observed) = ours(input) else { return Finding::not_yet_reported(REMEDIATING) };
+    let Some(observed) = input.owned() else { return Finding::not_yet_reported(REMEDIATING) };
     let unhealthy: Vec<&PoolInstance> = observed
         .instances
         .values()
@@ -276,9 +276,4 @@ pub(super) fn remediating(input: &Input<'_>) -> Finding {
     } else {
         Finding::new(REMEDIATING, true, remediating::REMEDIATING, message)
     }
-}
-
-/// The facts, if the pool owns a group.
-fn ours<'a>(input: &Input<'a>) -> Option<&'a Observed> {
-    input.observed.filter(|o| o.group.present().is_some() && !input.is_not_owned())
 }

@@ -12,6 +12,7 @@ use kube::{Resource, ResourceExt};
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::template_versions::{pinned_stamp, pinned_version};
 use crate::machine_pool::model::{GroupView, Known, Observed, ObservedTemplate, instances};
+use crate::machine_pool::report::event_queue::depends_on_events;
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::node_capacity::{capacity, node_info};
 use crate::machine_pool::report::pool_conditions::findings;
@@ -63,7 +64,7 @@ pub fn status(
         status.last_launch_failure = Some(last_failure(blocked));
     }
     for finding in findings(input, memory) {
-        if !is_unknown_yet(&finding, &status) {
+        if !is_unknown_yet(&finding, &status, input) {
             conditions::set(&mut status.conditions, finding, generation, now);
         }
     }
@@ -86,12 +87,14 @@ fn effective(status: &ASGMachinePoolStatus, input: &Input<'_>) -> Option<Effecti
     Some(input.objects.pool.spec.effective(owner, replicas))
 }
 
-/// Whether a condition is unknown to a new leader, so that it stays as the previous leader reported it. That nothing is
-/// required follows from the spec alone: with another spec it is not true any more.
-fn is_unknown_yet(finding: &Finding, status: &ASGMachinePoolStatus) -> bool {
+/// Whether a condition is unknown to a new leader, so that it stays as the previous leader reported it. That a spec that
+/// depends on events requires no event queue was true of another spec.
+fn is_unknown_yet(finding: &Finding, status: &ASGMachinePoolStatus, input: &Input<'_>) -> bool {
     let Some(before) = conditions::get(&status.conditions, finding.type_) else { return false };
     let begins = finding.reason == deleting::DELETING && before.status == "True";
-    begins || (finding.reason == NOT_YET_REPORTED && before.reason != event_queue_ready::NOT_REQUIRED)
+    let is_outdated =
+        before.reason == event_queue_ready::NOT_REQUIRED && depends_on_events(&input.objects.pool.spec);
+    begins || finding.reason == NOT_YET_REPORTED && !is_outdated
 }
 
 fn resolved(status: &mut ASGMachinePoolStatus, input: &Input<'_>, observed: &Observed) {
@@ -152,8 +155,10 @@ fn phase(status: &ASGMachinePoolStatus, input: &Input<'_>) -> Phase {
         Phase::RollingOut
     } else if is(conditions::SCALING_UP) || is(conditions::SCALING_DOWN) {
         Phase::Scaling
-    } else {
+    } else if is_false(conditions::SCALING_UP) {
         Phase::Running
+    } else {
+        Phase::Unknown
     }
 }
 

@@ -33,6 +33,7 @@ fn input<'a>(stage: &'a Stage, plan: &'a Plan, references: &'a References) -> In
         types: None,
         queue: None,
         findings: Vec::new(),
+        now: now(),
         unreachable: None,
     }
 }
@@ -75,6 +76,48 @@ fn e5_a_deletion_names_what_it_waits_for() {
     let (reason, message) = reported(&stage, &plan, DELETING);
     assert_eq!(reason, "DeletingLifecycleHook");
     assert!(message.ends_with("the Auto Scaling group is kept"), "{message}");
+}
+
+#[test]
+fn a_deletion_names_what_keeps_a_machine() {
+    let mut stage = Stage::new(2);
+    edit_pool(&mut stage, |pool| {
+        pool.metadata.deletion_timestamp = Some(capasg_api::time::to_kubernetes(now()));
+    });
+    let plan =
+        Plan::of_deletion(DeletionPhase::DrainingMachines(vec!["p-i-1".to_owned(), "p-i-2".to_owned()]));
+    let waits = "waiting for Machines p-i-1, p-i-2 to be deleted";
+    assert_eq!(reported(&stage, &plan, DELETING).1, waits);
+    let mut set = |id: &str, progress: &str| {
+        let machine = stage.observed.instances.get_mut(id).and_then(|instance| instance.machine.as_mut());
+        machine.unwrap().deletion_progress = Some(progress.to_owned());
+        reported(&stage, &plan, DELETING).1
+    };
+    assert_eq!(
+        set("i-1", "Drain not completed yet"),
+        format!("{waits}. Machine p-i-1: Drain not completed yet")
+    );
+    let budget =
+        "cannot evict pod as it would violate the pod's disruption budget. The disruption budget web needs 1";
+    assert_eq!(set("i-2", budget), format!("{waits}. Machine p-i-2: {budget}"));
+    let long = set("i-2", &format!("{budget}{}", "x".repeat(1_000)));
+    assert!(long.len() < 700 && long.ends_with("x..."), "{long}");
+}
+
+#[test]
+fn unreachable_aws_is_reported_with_what_to_check() {
+    let (stage, plan, references) = (Stage::new(1), Plan::default(), References::default());
+    let told = |error: CloudError| {
+        let input = Input { unreachable: Some(error), ..input(&stage, &plan, &references) };
+        let mut all = findings(&input, &stage.memory).into_iter();
+        all.find(|finding| finding.type_ == "CloudReachable").unwrap().message.into_owned()
+    };
+    let api = "DescribeAutoScalingGroups";
+    let message = told(CloudError::unanswered(api, "Network", "no such host"));
+    assert!(message.contains("no such host. Check that spec.region eu-west-1 exists"), "{message}");
+    let message = told(CloudError::answered(api, 401, "AuthFailure", "AWS was not able to validate"));
+    assert!(message.contains("that region eu-west-1 (spec.region) is enabled for the account"), "{message}");
+    assert!(told(CloudError::unanswered(api, "Timeout", "no answer within 20 s")).ends_with("within 20 s"));
 }
 
 #[test]

@@ -49,13 +49,22 @@ pub(super) fn owner_text(found: Option<&String>) -> String {
 
 /// The first few names, and how many more there are.
 pub(super) fn some_of(names: &[String]) -> String {
-    join_some(names, ", ")
+    some_of_at_most(NAMES, names)
+}
+
+/// The first `most` names, and how many more there are.
+pub(super) fn some_of_at_most(most: usize, names: &[String]) -> String {
+    join_at_most(most, names, ", ")
 }
 
 /// The first few parts, and how many more there are.
 pub(super) fn join_some(parts: &[String], separator: &str) -> String {
-    let shown = parts.iter().take(NAMES).cloned().collect::<Vec<_>>().join(separator);
-    match parts.len().saturating_sub(NAMES) {
+    join_at_most(NAMES, parts, separator)
+}
+
+fn join_at_most(most: usize, parts: &[String], separator: &str) -> String {
+    let shown = parts.iter().take(most).cloned().collect::<Vec<_>>().join(separator);
+    match parts.len().saturating_sub(most) {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }

@@ -40,7 +40,7 @@ impl Constant {
     /// The paragraph that begins with `Remedy:`, as a sentence.
     pub fn remedy(&self) -> Option<String> {
         let text = self.comment.iter().find_map(|paragraph| paragraph.strip_prefix("Remedy: "))?;
-        Some(super::sentence(text))
+        Some(sentence(text))
     }
 }
 
@@ -104,4 +104,13 @@ fn comment(attributes: &[Attribute]) -> Vec<String> {
     }
     paragraphs.retain(|paragraph| !paragraph.is_empty());
     paragraphs
+}
+
+/// With a capital letter, unless it begins with the path of a field.
+pub fn sentence(text: &str) -> String {
+    if text.split(' ').next().is_some_and(|word| word.trim_end_matches(['.', ',']).contains('.')) {
+        return text.to_owned();
+    }
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use anyhow::{Context as _, Result, ensure};
 
 use crate::tree;
-use constants::{Constant, Module};
+use constants::{Constant, Module, sentence};
 
 /// The folder of the pages.
 const FOLDER: &str = "docs/reference";
@@ -159,15 +159,6 @@ fn subject(comment: &str) -> Option<(&'static str, bool, String)> {
     let (kind, is_negative) = head.strip_suffix(", negative").map_or((head, false), |kind| (kind, true));
     let (_, of) = KINDS.iter().find(|(known, _)| *known == kind)?;
     Some((of, is_negative, sentence(rest)))
-}
-
-/// With a capital letter, unless it begins with the path of a field.
-fn sentence(text: &str) -> String {
-    if text.split(' ').next().is_some_and(|word| word.trim_end_matches(['.', ',']).contains('.')) {
-        return text.to_owned();
-    }
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// A comment as the text of a table: without IDs of rules and what concerns the code alone, and with links to pages.

@@ -3,12 +3,12 @@
 use anyhow::{Context as _, Result, bail, ensure};
 use capasg_e2e::{Rig, Setup, rule};
 use capasg_environment::dynamic;
-use capasg_test_objects::{cel_cases, schema_cases, valid_cases};
+use capasg_test_objects::{cel_cases, minimal_pool, schema_cases, valid_cases, with};
 use kube::{
     Api, Error, ResourceExt as _,
     api::{DeleteParams, DynamicObject, PostParams},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn api(rig: &Rig<'_>, object: &Value) -> Api<DynamicObject> {
     let kind = object["kind"].as_str().unwrap_or_default();
@@ -101,6 +101,64 @@ async fn valid_objects_and_changes_are_accepted() -> Result<()> {
             }
         }
         ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+        Ok(())
+    })
+    .await
+}
+
+/// A pool of Cluster API Provider AWS, of which the kind and the version alone were changed.
+const OF_ANOTHER_PROVIDER: &str = r"
+apiVersion: infrastructure.cluster.x-k8s.io/v1alpha1
+kind: ASGMachinePool
+metadata:
+  name: workers
+spec:
+  minSize: 1
+  maxSize: 3
+  availabilityZones: [eu-west-1a]
+  awsLaunchTemplate:
+    instanceType: m7i.large
+    iamInstanceProfile: nodes.cluster-api-provider-aws.sigs.k8s.io
+";
+
+/// What the API server says to YAML of other APIs, as docs/users/migration.md shows it.
+#[tokio::test]
+async fn yaml_of_another_api_is_rejected_with_its_fields() -> Result<()> {
+    rule("pasted", Setup::bare().without_manager(), async |rig| {
+        let guide = include_str!("../../../../docs/users/migration.md");
+        let listed = json!(["m7i.large"]);
+        let old = with(minimal_pool(), "spec/instanceTypes", listed).to_string();
+        for (yaml, validation, messages) in [
+            (
+                OF_ANOTHER_PROVIDER,
+                "strict",
+                ["strict decoding error: unknown field \"spec.availabilityZones\", unknown field \"spec.awsLaunchTemplate\""]
+                    .as_slice(),
+            ),
+            (
+                OF_ANOTHER_PROVIDER,
+                "ignore",
+                &["spec.region: Required value", "spec.instanceTypes: Required value", "spec.machine: Required value"],
+            ),
+            (&old, "strict", &["spec.instanceTypes[0] in body must be of type object: \"string\""]),
+            (
+                &OF_ANOTHER_PROVIDER.replace("v1alpha1", "v1beta2"),
+                "strict",
+                &["no matches for kind \"ASGMachinePool\" in version \"infrastructure.cluster.x-k8s.io/v1beta2\""],
+            ),
+        ] {
+            let validate = format!("--validate={validation}");
+            let namespace = rig.scenario.namespace.as_str();
+            let args = ["create", "--dry-run=server", "--filename=-", &validate, "--namespace", namespace];
+            let kubectl = rig.scenario.environment.management().api().kubectl();
+            let output = kubectl.output(args, Some(yaml)).await?;
+            ensure!(!output.success, "{validation}: it was accepted: {yaml}");
+            for message in messages {
+                ensure!(output.stderr.contains(message), "{message} is not in {}", output.stderr);
+                let shown = message.replace("\"spec.availabilityZones\", unknown field ", "");
+                ensure!(guide.contains(&shown), "the guide does not show {shown}");
+            }
+        }
         Ok(())
     })
     .await

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Result, ensure};
-use capasg_api::{ASGMachinePool, GROUP, VERSION};
+use capasg_api::{ASGMachinePool, GROUP, VERSION, conditions, pool::Phase};
 use capasg_e2e::{DEADLINE, Rig, Setup, eventually, rule, text};
 use capasg_environment::{Look, dynamic};
 use capasg_fake_aws::Fault;
@@ -280,6 +280,11 @@ async fn ready_waits_for_no_node() -> Result<()> {
         ensure!(!phase.is_empty() && phase != "Running", "a pool without a Node is {phase:?}");
         ensure!(refs.as_array().is_none_or(Vec::is_empty), "{refs}");
         ready("deaf").await?;
+        // The contract's fields say that AWS is done; the conditions say that the Node is missing.
+        let status = rig.pools().get("deaf").await?.status.unwrap_or_default();
+        let is = |condition| conditions::is_true(&status.conditions, condition);
+        ensure!(status.phase == Some(Phase::Scaling) && is("ScalingUp") && is("Reconciling"), "{status:?}");
+        ensure!(!is("NodesReady") && !is("Stalled") && is("Ready"), "{status:?}");
         rig.delete("deaf").await
     })
     .await

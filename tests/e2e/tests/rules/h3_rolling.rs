@@ -19,7 +19,7 @@ use crate::e_deletion::guarded_pod;
 const END: &str = "TerminateInstanceInAutoScalingGroup";
 const OLD_IMAGE: &str = "ami-0a1b2c3d";
 const NEW_IMAGE: &str = "ami-0b1c2d3e";
-const OTHER_IMAGE: &str = "ami-0c1d2e3f";
+const OTHER_IMAGE: &str = "ami-0d1e2f3a";
 
 fn ids(rig: &Rig<'_>) -> BTreeSet<String> {
     rig.instances().into_iter().map(|instance| instance.id).collect()

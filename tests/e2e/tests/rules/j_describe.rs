@@ -3,6 +3,7 @@
 use anyhow::Result;
 use capasg_e2e::{CLUSTER, Rig, Setup, eventually, rule};
 use capasg_environment::Look;
+use capasg_fake_aws::Fault;
 use serde_json::json;
 
 /// Our objects in the tree, with all their conditions, without what differs from run to run: ages, the namespace, and the
@@ -77,13 +78,17 @@ async fn clusterctl_describe_shows_the_conditions_of_a_pool() -> Result<()> {
         insta::assert_snapshot!("healthy", text);
 
         // What AWS refuses stands there in AWS's own words.
-        rig.patch_pool("workers", &json!({"spec": {"subnets": [{"id": "subnet-0fffffff"}]}})).await?;
+        let words = "The subnet ID 'subnet-0c1d2e3f' does not exist";
+        let refused = Fault::error("UpdateAutoScalingGroup", 400, "ValidationError", words).times(None);
+        rig.scenario.simulator().add_fault(refused.in_region(&rig.scenario.region));
+        rig.patch_pool("workers", &json!({"spec": {"subnets": [{"id": "subnet-0c1d2e3f"}]}})).await?;
         let text = eventually("the tree says what is wrong", async || {
             let text = described(rig).await?;
-            Ok(Look::from_option(text.contains("subnet-0fffffff").then(|| text.clone()), text))
+            Ok(Look::from_option(text.contains("subnet-0c1d2e3f").then(|| text.clone()), text))
         })
         .await?;
         insta::assert_snapshot!("wrong_subnet", text);
+        rig.scenario.simulator().clear_faults(Some(&rig.scenario.region));
         rig.delete("workers").await
     })
     .await

@@ -38,6 +38,7 @@ mod m_busy;
 mod m_move;
 mod m_topology;
 mod n_manager;
+mod nodes;
 mod odd;
 mod r_extension;
 mod reconciled;

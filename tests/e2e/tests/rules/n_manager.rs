@@ -34,9 +34,18 @@ async fn flags_and_endpoints_are_those_of_other_providers() -> Result<()> {
         ] {
             ensure!(help.contains(flag), "{flag} is missing:\n{help}");
         }
-        let metrics = rig.metrics().await?;
-        ensure!(metrics.contains("process_resident_memory_bytes"), "{metrics}");
-        ensure!(!metrics.contains(&rig.scenario.namespace), "a label that grows with the number of objects");
+        let of_pool =
+            format!("{{namespace=\"{}\",cluster=\"{CLUSTER}\",pool=\"workers\"}}", rig.scenario.namespace);
+        eventually("the metrics of the pool", async || {
+            let metrics = rig.metrics().await?;
+            let ready = format!("capasg_pool_replicas_ready{of_pool} 1");
+            let startups = format!("capasg_pool_node_startups_total{of_pool} 1");
+            let missing = [&ready, &startups, "process_resident_memory_bytes"]
+                .into_iter()
+                .find(|line| !metrics.lines().any(|written| written.starts_with(*line)));
+            Ok(Look::when(missing.is_none(), format!("{missing:?} is not in\n{metrics}")))
+        })
+        .await?;
         for path in ["/healthz", "/readyz"] {
             let answer = rig.health(path).await?;
             ensure!(answer.is_success(), "{path}: {answer:?}");
@@ -46,7 +55,12 @@ async fn flags_and_endpoints_are_those_of_other_providers() -> Result<()> {
             let entry: serde_json::Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
             ensure!(entry["timestamp"].is_string() && entry["level"].is_string(), "{line}");
         }
-        rig.delete("workers").await
+        rig.delete("workers").await?;
+        eventually("the metrics of the pool end with it", async || {
+            let metrics = rig.metrics().await?;
+            Ok(Look::when(!metrics.contains(&rig.scenario.namespace), metrics))
+        })
+        .await
     })
     .await
 }

@@ -147,10 +147,16 @@ async fn follow(rig: &Rig<'_>, charts: &Charts, addons: &Addons) -> Result<Dynam
     ensure!(!log.contains("orbidden"), "a permission is missing: {log}");
     eventually("the metrics", async || {
         let metrics = addons.metrics().await?;
+        let of_release = format!(
+            "capasg_helm_release_state{{namespace=\"{namespace}\",cluster=\"{CLUSTER}\",helmchartproxy=\"{PROXY}\",\
+             helmreleaseproxy=\"{}\",state=\"deployed\"}} 1",
+            release.name_any(),
+        );
         let missing = [
             "capasg_helm_operations_total{operation=\"install\",outcome=\"ok\"} 1",
             "capasg_helm_operations_total{operation=\"upgrade\",outcome=\"ok\"} 2",
             "capasg_helm_releases{state=\"deployed\",ready=\"true\"} 1",
+            of_release.as_str(),
             "capasg_leader 1",
         ];
         let missing = missing.iter().find(|line| !metrics.lines().any(|written| written == **line));

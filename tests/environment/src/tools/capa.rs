@@ -25,8 +25,8 @@ pub struct Capa {
     pub manager: PathBuf,
     /// The folder of its command `clusterawsadm`.
     pub folder: PathBuf,
-    /// Its components, `<...>/infrastructure-aws/<version>/infrastructure-components.yaml`, with `metadata.yaml` beside: the
-    /// URL of the provider `aws` in `clusterctl.yaml`. Its variables are not replaced.
+    /// Its components (infrastructure-components.yaml in a folder of the provider and the version), with `metadata.yaml`
+    /// beside: the URL of the provider `aws` in `clusterctl.yaml`. Its variables are not replaced.
     pub components: PathBuf,
     /// The version, for example `v2.13.0`.
     pub version: &'static str,

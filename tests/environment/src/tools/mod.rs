@@ -22,7 +22,7 @@ use sha2::{Digest as _, Sha256};
 use self::{
     build::Build,
     core::Core,
-    module::{ADD_ONS, CAAPH, CERT_MANAGER, CONDITIONS, ETCD, KUBERNETES, Module},
+    module::{ADD_ONS, ARGO_CD, CAAPH, CERT_MANAGER, CONDITIONS, ETCD, KSTATUS, KUBERNETES, Module},
 };
 pub use self::{
     build::Say,
@@ -64,12 +64,14 @@ impl Tools {
             build::ensure(cache, core.module, say, |build| write_components(build, core, &kubectl))?;
         let cert_manager = build::ensure(cache, &CERT_MANAGER, say, copy_definitions)?;
         let conditions = build::ensure(cache, &CONDITIONS, say, |_| Ok(()))?;
+        let kstatus = build::ensure(cache, &KSTATUS, say, |_| Ok(()))?;
         let parts = [
             (&ETCD, etcd.as_path()),
             (&KUBERNETES, kubernetes.as_path()),
             (core.module, cluster_api.as_path()),
             (&CERT_MANAGER, cert_manager.as_path()),
             (&CONDITIONS, conditions.as_path()),
+            (&KSTATUS, kstatus.as_path()),
         ];
         Ok(Self {
             folder: link(cache, &parts)?,
@@ -130,6 +132,16 @@ pub fn add_on_programs(say: Say<'_>) -> Result<PathBuf> {
     let cache = cache::folder()?.join("tools");
     fs::create_dir_all(&cache).with_context(|| format!("cannot make {}", cache.display()))?;
     build::ensure(&cache, &ADD_ONS, say, |_| Ok(()))
+}
+
+/// The program `argocd-health`, which runs health scripts as Argo CD does, built within seconds if the cache does not hold it yet.
+///
+/// # Errors
+/// When Go is missing, a module cannot be downloaded, or a build fails.
+pub fn argocd_health(say: Say<'_>) -> Result<PathBuf> {
+    let cache = cache::folder()?.join("tools");
+    fs::create_dir_all(&cache).with_context(|| format!("cannot make {}", cache.display()))?;
+    Ok(build::ensure(&cache, &ARGO_CD, say, |_| Ok(()))?.join("argocd-health"))
 }
 
 /// The folder of Cluster API Add-on Provider for Helm, which is built if the cache does not hold it yet: the program `caaph`, and

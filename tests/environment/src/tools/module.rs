@@ -127,6 +127,28 @@ pub(super) const CONDITIONS: Module = Module {
     programs: &[Source { name: "core-conditions", package: "." }],
 };
 
+/// The interpreter of Argo CD for its health scripts, as a filter.
+pub(super) const ARGO_CD: Module = Module {
+    name: "argocd",
+    go_mod: include_str!("../../../tools/argocd/go.mod"),
+    go_sum: include_str!("../../../tools/argocd/go.sum"),
+    main: Some(include_str!("../../../tools/argocd/main.go")),
+    release: "github.com/yuin/gopher-lua",
+    stamps: &[],
+    programs: &[Source { name: "argocd-health", package: "." }],
+};
+
+/// What Flux and other tools that wait for objects make of their conditions, as a filter.
+pub(super) const KSTATUS: Module = Module {
+    name: "kstatus",
+    go_mod: include_str!("../../../tools/kstatus/go.mod"),
+    go_sum: include_str!("../../../tools/kstatus/go.sum"),
+    main: Some(include_str!("../../../tools/kstatus/main.go")),
+    release: "github.com/fluxcd/cli-utils",
+    stamps: &[],
+    programs: &[Source { name: "kstatus", package: "." }],
+};
+
 impl Module {
     /// The version of `path` that go.mod requires, for example `v1.36.3`.
     pub fn version_of(&self, path: &str) -> Result<&'static str> {
@@ -212,6 +234,8 @@ mod tests {
             &CAPA,
             &CAPA_DEFINITIONS,
             &CHARTS,
+            &ARGO_CD,
+            &KSTATUS,
         ];
         modules.extend(CORES.iter().map(|core| core.module));
         let keys: std::collections::BTreeSet<String> =

@@ -1,5 +1,6 @@
 //! The part of EC2 that groups of instances need: networks, images, launch templates and instances.
 
+pub(crate) mod console;
 mod filters;
 mod instance;
 pub(crate) mod instances;
@@ -16,7 +17,8 @@ pub(crate) use filters::Filters;
 pub(crate) use instance::{Ec2State, Instance, Market};
 pub use network::{Accelerators, Capacity, Image, InstanceType, Network, SecurityGroup, Subnet};
 pub(crate) use network_describe::{
-    images, instance_type_offerings, instance_types, security_groups, subnets, vpcs,
+    images, instance_type_offerings, instance_types, security_group_vpc_associations, security_groups,
+    subnets, vpcs,
 };
 pub(crate) use status::describe_status;
 pub(crate) use template::{Template, Version};

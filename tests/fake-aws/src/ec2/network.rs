@@ -96,11 +96,34 @@ pub struct SecurityGroup {
     pub id: String,
     /// Its VPC.
     pub vpc: String,
+    /// Other VPCs that it is associated with.
+    #[serde(default)]
+    pub associated_vpcs: BTreeSet<String>,
     /// Its name.
     pub name: String,
     /// Tags.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
+}
+
+impl SecurityGroup {
+    /// A security group of a VPC without tags.
+    #[must_use]
+    pub fn new(id: &str, vpc: &str, name: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            vpc: vpc.to_owned(),
+            associated_vpcs: BTreeSet::new(),
+            name: name.to_owned(),
+            tags: BTreeMap::new(),
+        }
+    }
+
+    /// Whether instances in a VPC can have it.
+    #[must_use]
+    pub fn is_usable_in(&self, vpc: &str) -> bool {
+        self.vpc == vpc || self.associated_vpcs.contains(vpc)
+    }
 }
 
 /// A machine image.
@@ -209,7 +232,7 @@ impl Network {
         }
         for (id, name) in SECURITY_GROUPS {
             let tags = BTreeMap::from([("Name".to_owned(), name.to_owned())]);
-            let group = SecurityGroup { id: id.to_owned(), vpc: VPC.to_owned(), name: name.to_owned(), tags };
+            let group = SecurityGroup { tags, ..SecurityGroup::new(id, VPC, name) };
             network.security_groups.insert(id.to_owned(), group);
         }
         for (id, name, architecture) in IMAGES {

@@ -132,6 +132,31 @@ pub(crate) fn security_groups(view: &View<'_>, params: &Tree) -> Result<Tree, Ap
     Ok(page.reply(view.settings, "SecurityGroups", entries.collect()))
 }
 
+pub(crate) fn security_group_vpc_associations(view: &View<'_>, params: &Tree) -> Result<Tree, ApiError> {
+    dry_run(params)?;
+    let filters = Filters::read(params, &["group-id", "vpc-id", "state"])?;
+    let page = Page::results(params, 5, 1000)?;
+    let groups = view.state.network.security_groups.values();
+    let pairs = groups.flat_map(|group| group.associated_vpcs.iter().map(move |vpc| (&group.id, vpc)));
+    let entries = pairs.filter(|(group, vpc)| {
+        filters.match_all(&BTreeMap::new(), |name| match name {
+            "group-id" => vec![(*group).clone()],
+            "vpc-id" => vec![(*vpc).clone()],
+            _ => vec!["associated".to_owned()],
+        })
+    });
+    let entries = entries.map(|(group, vpc)| {
+        let tree = Tree::new()
+            .with("GroupId", group)
+            .with("VpcId", vpc)
+            .with("VpcOwnerId", &view.scope.account)
+            .with("State", "associated")
+            .with("GroupOwnerId", &view.scope.account);
+        (format!("{group}/{vpc}"), tree)
+    });
+    Ok(page.reply(view.settings, "SecurityGroupVpcAssociations", entries.collect()))
+}
+
 pub(crate) fn images(view: &View<'_>, params: &Tree) -> Result<Tree, ApiError> {
     dry_run(params)?;
     let wanted = params.texts_of("ImageIds");

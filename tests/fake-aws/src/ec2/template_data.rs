@@ -71,6 +71,9 @@ pub(crate) fn refusal(state: &State, settings: &Settings, data: &Tree, types: &[
     if let Some(unknown) = own.iter().chain(types).find(|name| !network.instance_types.contains_key(*name)) {
         return Some(format!("Invalid value '{unknown}' for InstanceType."));
     }
+    if let Some(words) = other_architecture(state, &image, own.as_ref(), types) {
+        return Some(words);
+    }
     if let Some(name) = profile(data).filter(|name| !any && !network.instance_profiles.contains(name)) {
         return Some(format!(
             "Value ({name}) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name"
@@ -86,6 +89,20 @@ pub(crate) fn refusal(state: &State, settings: &Settings, data: &Tree, types: &[
             !known
         })
         .map(|id| format!("The security group '{id}' does not exist"))
+}
+
+/// What EC2 says of an instance type that cannot boot the image; a policy's types replace that of the template.
+fn other_architecture(state: &State, image: &str, own: Option<&String>, types: &[String]) -> Option<String> {
+    let network = &state.network;
+    let image = &network.images.get(image)?.architecture;
+    let launched: Vec<&String> =
+        if types.is_empty() { own.into_iter().collect() } else { types.iter().collect() };
+    let kinds = launched.into_iter().filter_map(|name| network.instance_types.get(name));
+    let other = kinds.map(|kind| &kind.architecture).find(|architecture| *architecture != image)?;
+    Some(format!(
+        "The architecture '{other}' of the specified instance type does not match the architecture '{image}' of the \
+         specified AMI. Specify an instance type and an AMI that have matching architectures, and try again."
+    ))
 }
 
 /// Whether an id has the form of AWS's: the prefix and 8 or 17 hex digits.

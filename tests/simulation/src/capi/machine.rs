@@ -5,7 +5,7 @@ use std::sync::Arc;
 use capasg_api::{
     ASGMachine,
     capi::{Machine, NodeRef, pause_state},
-    conditions::{self, Finding, READY},
+    conditions::{self, Finding, READY, Status},
     names::{annotations, finalizers},
     time::from_kubernetes,
 };
@@ -78,9 +78,9 @@ impl State {
         let now = api.ledger.now;
         let provisioned = asg_machine.status.as_ref().is_some_and(|status| status.initialization.provisioned);
         let id = asg_machine.spec.instance_id.clone();
-        let joined = provisioned && self.has_node(&id);
-        let ready = joined && self.is_running(&id);
-        let versions = || Some((machine.resource_version()?, asg_machine.resource_version()?, joined, ready));
+        let (node, reason) = self.node_ready(&id, provisioned, machine.has_node());
+        let joined = machine.has_node() || provisioned && self.has_node(&id) && !self.unreachable;
+        let versions = || Some((machine.resource_version()?, asg_machine.resource_version()?, reason));
         let uid = machine.uid().unwrap_or_default();
         let seen = versions();
         // Nothing changed since nothing was to do: with a thousand Machines the look itself would be the cost.
@@ -105,8 +105,14 @@ impl State {
                 status.node_ref = Some(NodeRef { name: format!("node-{id}") });
             }
             status.phase = Some(if joined { "Running" } else { "Provisioning" }.to_owned());
-            let reason = if ready { "Ready" } else { "NotReady" };
-            conditions::set(&mut status.conditions, Finding::plain(READY, ready, reason), generation, now);
+            let ready = match node {
+                Status::True => "Ready",
+                Status::False => "NotReady",
+                Status::Unknown => "ReadyUnknown",
+            };
+            for finding in [Finding::plain(READY, node, ready), Finding::plain("NodeReady", node, reason)] {
+                conditions::set(&mut status.conditions, finding, generation, now);
+            }
         });
         changed |= !matches!(told, Ok(false));
         if let Some(seen) = seen.filter(|_| !changed) {

@@ -54,11 +54,17 @@ pub(crate) struct State {
     /// Time and number of calls when the machines were last looked at.
     looked: (DateTime<Utc>, u64),
     /// What was seen of a Machine and its infrastructure when nothing was to do, by the Machine's uid.
-    settled: BTreeMap<String, (String, String, bool, bool)>,
+    settled: BTreeMap<String, (String, String, &'static str)>,
     /// When each instance was first seen running.
     running: BTreeMap<String, DateTime<Utc>>,
     /// Nodes by instance id.
     nodes: BTreeSet<String>,
+    /// Instances whose Node somebody deleted; their kubelets do not register again by themselves.
+    lost: BTreeSet<String>,
+    /// Instances whose kubelet is down.
+    down: BTreeSet<String>,
+    /// The API server of the workload cluster does not answer.
+    pub(crate) unreachable: bool,
     /// Breaches of the contract that core met.
     pub(crate) breaches: BTreeSet<String>,
     /// Tokens made so far.
@@ -91,6 +97,9 @@ impl Core {
             settled: BTreeMap::new(),
             running: BTreeMap::new(),
             nodes: BTreeSet::new(),
+            lost: BTreeSet::new(),
+            down: BTreeSet::new(),
+            unreachable: false,
             breaches: BTreeSet::new(),
             tokens: 0,
             expiry: None,

@@ -1,8 +1,9 @@
-//! Nodes: one joins for each machine that runs for a while, and stays until its Machine is deleted.
+//! Nodes: one joins for each machine that runs for a while, and stays until its Machine or somebody deletes it.
 
 use std::collections::BTreeSet;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use capasg_api::conditions::Status;
 use capasg_fake_aws::{LogFilter, Simulator};
 use chrono::{DateTime, Utc};
 
@@ -27,8 +28,9 @@ impl State {
         if self.mute.contains("*") {
             return;
         }
-        let waiting =
-            |id: &String| !self.nodes.contains(id) && !self.mute.contains(id) && !self.expired.contains(id);
+        let waiting = |id: &String| {
+            ![&self.nodes, &self.mute, &self.expired, &self.lost].iter().any(|all| all.contains(id))
+        };
         let joining: Vec<(String, DateTime<Utc>)> = self
             .running
             .iter()
@@ -68,12 +70,47 @@ impl State {
         self.nodes.insert(id.to_owned());
     }
 
-    /// Whether the Node's kubelet answers.
-    pub(super) fn is_running(&self, id: &str) -> bool {
-        self.running.contains_key(id)
+    /// What core finds of the Node of a Machine that had one before or not: status and reason of `NodeReady`, as core's
+    /// Machine controller words them.
+    pub(super) fn node_ready(&self, id: &str, provisioned: bool, had_node: bool) -> (Status, &'static str) {
+        let has_node = provisioned && self.has_node(id);
+        match (has_node, had_node) {
+            _ if self.unreachable => (Status::Unknown, "ConnectionDown"),
+            (true, _) if !self.running.contains_key(id) || self.down.contains(id) => {
+                (Status::Unknown, "NodeReadyUnknown")
+            }
+            (true, _) => (Status::True, "NodeReady"),
+            (false, true) => (Status::False, "NodeDeleted"),
+            (false, false) => (Status::Unknown, "InspectionFailed"),
+        }
+    }
+
+    /// Somebody deletes a Node.
+    pub(crate) fn lose_node(&mut self, id: &str) {
+        if self.nodes.remove(id) {
+            self.lost.insert(id.to_owned());
+        }
+    }
+
+    /// The kubelet of an instance goes down, or is up again.
+    pub(crate) fn set_down(&mut self, id: &str, down: bool) {
+        if down {
+            self.down.insert(id.to_owned())
+        } else {
+            self.down.remove(id)
+        };
+    }
+
+    /// Kubelets that run register their Nodes again.
+    pub(crate) fn heal_nodes(&mut self) {
+        self.nodes.append(&mut self.lost);
+        self.down.clear();
+        self.unreachable = false;
     }
 
     pub(super) fn delete_node(&mut self, id: &str) {
         self.nodes.remove(id);
+        self.lost.remove(id);
+        self.down.remove(id);
     }
 }

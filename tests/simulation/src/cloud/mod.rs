@@ -310,6 +310,14 @@ impl Cloud for SimulatedCloud {
         Ok(replies::listing(&reply, "SecurityGroups", replies::security_group))
     }
 
+    async fn is_associated(&self, security_group: &str, vpc: &str) -> Result<bool> {
+        let of = |name: &str, value: &str| requests::filter(name, &[value.to_owned()]);
+        let filters = vec![of("group-id", security_group), of("vpc-id", vpc), of("state", "associated")];
+        let params = Tree::new().with("Filters", filters);
+        let reply = self.call(Service::Ec2, "DescribeSecurityGroupVpcAssociations", params).await?;
+        Ok(!reply.items_of("SecurityGroupVpcAssociations").is_empty())
+    }
+
     async fn image(&self, id: &str) -> Result<Option<Image>> {
         let params = Tree::new().with("ImageIds", vec![id]).with("IncludeDeprecated", true);
         let reply = match self.find(Service::Ec2, "DescribeImages", params).await {

@@ -6,6 +6,7 @@ use capasg_api::{ASGMachineStatus, capi::Machine, names::annotations};
 use chrono::{DateTime, Utc};
 use kube::ResourceExt;
 
+use super::nodes::is_ready;
 use super::seen::begun::Begun;
 use super::state::{Inner, Invariants};
 use crate::Pool;
@@ -37,6 +38,12 @@ impl Invariants {
             shielded: shielded.map(|own| own.name_any()).filter(|name| !marked.contains(name)).collect(),
             joined: names(&|machine| machine.has_node()),
             marked,
+            ready: api
+                .machines
+                .all_cached()
+                .filter(|machine| is_ready(machine))
+                .map(|own| own.name_any())
+                .collect(),
             refreshed,
         };
     }

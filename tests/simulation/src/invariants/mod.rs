@@ -11,6 +11,7 @@ mod ended;
 mod hooked;
 mod identity;
 mod lists;
+mod nodes;
 mod paused;
 mod preview;
 mod refreshes;
@@ -163,6 +164,7 @@ impl Invariants {
             }
             inner.budget.deleted(machine, now);
         }
+        self.running_is_reported_with_ready_nodes(inner, now, write);
         Self::note_marks(inner, now, write);
         self.note_stops(inner, write);
         self.note_refreshes(inner, write);
@@ -201,6 +203,7 @@ impl Invariants {
             self.note_available(inner, now);
             self.note_hooks(inner, now);
             self.the_drained_end(inner, now);
+            self.what_runs_has_ready_nodes(inner, now);
             self.the_launch_template_has_the_token(inner, now);
         }
     }

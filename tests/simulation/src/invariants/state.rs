@@ -1,7 +1,7 @@
 //! Who looks on at a run, and what was seen so far.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -62,6 +62,8 @@ pub(super) struct Inner {
     pub(super) stopped: stopped::Seen,
     pub(super) token: token::Seen,
     pub(super) begun: begun::Begun,
+    /// Since when a pool says `Running` although fewer Machines are ready than desired, by its name.
+    pub(super) short_of_nodes: BTreeMap<String, DateTime<Utc>>,
     /// Breaches of the contract that were told.
     pub(super) breaches: BTreeSet<String>,
     /// When what is available was last noted.

@@ -99,6 +99,14 @@ pub enum Act {
     DrainSeconds(i64),
     /// No Node joins any more, or they do again.
     Mute(bool),
+    /// `kubectl delete node`.
+    DeleteNode(u64),
+    /// The kubelet of an instance goes down.
+    KubeletDown(u64),
+    /// The API server of the workload cluster does not answer, or does again.
+    WorkloadUnreachable(bool),
+    /// Nodes and kubelets are back.
+    HealNodes,
     /// A machine is ended in EC2.
     Kill(u64),
     /// A machine's status checks fail.

@@ -1,5 +1,5 @@
 //! Draws what others and AWS seldom do to a group: launches from other versions, launches before ends, stopped machines,
-//! instances that AWS does not know. Each from a sequence of its own, so that stories without it stay as they are.
+//! instances that AWS does not know, Nodes that are deleted or not ready. Each from a sequence of its own, so that stories without it stay as they are.
 
 use capasg_api::pool::InstancesDistribution;
 
@@ -15,11 +15,12 @@ type Acts = Vec<(i64, Act)>;
 /// In how many of a hundred stories each kind occurs, and what it draws.
 type Kind = (u64, u64, fn(&Random, &mut Story) -> Acts);
 
-const KINDS: [Kind; 4] = [
+const KINDS: [Kind; 5] = [
     (0x7665_7273_696f_6e73, 7, other_versions),
     (0x6669_7273_7400_0000, 8, launches_first),
     (0x7374_6f70_0000_0000, 8, stopped),
     (0x756e_6b6e_6f77_6e00, 7, unknown),
+    (0x6e6f_6465_7300_0000, 15, nodes),
 ];
 
 pub(super) fn some(story: &mut Story) {
@@ -134,5 +135,28 @@ fn unknown(random: &Random, _story: &mut Story) -> Acts {
     }
     acts.push((random.below(3_000).cast_signed(), Act::ScaleDownMarked(vec![which, random.next()])));
     acts.push((gap(random), Act::Known));
+    acts
+}
+
+/// Nodes are deleted or not ready for a while, or nobody knows, while other things happen.
+fn nodes(random: &Random, story: &mut Story) -> Acts {
+    story.spec.node_startup_timeout_seconds = [None, None, Some(0), Some(30), Some(60)][random.index(5)];
+    let mut acts = vec![(gap(random), Act::Wait)];
+    for _ in 0..=random.below(3) {
+        let act = match random.below(6) {
+            0 | 1 => Act::DeleteNode(random.next()),
+            2 | 3 => Act::KubeletDown(random.next()),
+            4 => Act::WorkloadUnreachable(true),
+            _ => Act::Mute(true),
+        };
+        acts.push((soon(random), act));
+        if random.chance(40) {
+            acts.push((soon(random), image(random)));
+        }
+        // Longer than any timeout, or shorter.
+        acts.push((if random.chance(40) { 700_000 } else { soon(random) }, Act::Wait));
+    }
+    acts.push((gap(random), Act::Mute(false)));
+    acts.push((gap(random), Act::HealNodes));
     acts
 }

@@ -175,6 +175,9 @@ pub(super) fn lacks(world: &World, pool: &Pool) -> Option<String> {
     if let Some(outdated) = outdated {
         return Some(format!("{} is outdated", outdated.id));
     }
+    if let Some(lacks) = standing::lacks_report(world, pool) {
+        return Some(lacks);
+    }
     let told = object.status.as_ref().map_or(0, |status| status.up_to_date_replicas);
     (usize::try_from(told) != Ok(replicas)).then(|| format!("{told} of {replicas} are told to be up to date"))
 }

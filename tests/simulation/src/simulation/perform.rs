@@ -174,6 +174,18 @@ fn people(world: &mut World, pool: &Pool, act: &Act) {
         Act::BlockDrains(false) => world.unblock_drains(),
         Act::DrainSeconds(seconds) => world.set_drain_seconds(*seconds),
         Act::Mute(muted) => world.mute("*", *muted),
+        Act::DeleteNode(which) => {
+            if let Some(id) = one(world.in_service(pool), *which) {
+                world.delete_node(&id);
+            }
+        }
+        Act::KubeletDown(which) => {
+            if let Some(id) = one(world.in_service(pool), *which) {
+                world.kubelet_down(&id, true);
+            }
+        }
+        Act::WorkloadUnreachable(unreachable) => world.workload_unreachable(*unreachable),
+        Act::HealNodes => world.heal_nodes(),
         _ => {}
     }
 }
@@ -350,6 +362,7 @@ pub(super) fn calm(world: &mut World, pool: &Pool) {
         Act::Alarm(false),
         Act::BlockDrains(false),
         Act::Mute(false),
+        Act::HealNodes,
         Act::PauseCluster(false),
         Act::PausePool(false),
         Act::Spec(SpecEdit::PauseRollouts(false)),

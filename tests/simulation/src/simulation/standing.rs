@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use capasg_api::{
     ASGMachinePool,
+    conditions::{NODES_READY, SCALING_UP},
     names::{TERMINATE_HOOK, annotations, tags},
     pool::OnCloudTermination,
 };
@@ -43,4 +44,11 @@ pub(super) fn lacks(world: &World, pool: &Pool, object: &ASGMachinePool, replica
     let bounds = (0, i64::try_from(replicas).unwrap_or(i64::MAX));
     ((group.min, group.max) != bounds)
         .then(|| format!("its bounds are {:?} instead of {bounds:?}", (group.min, group.max)))
+}
+
+/// What a pool whose Nodes are all ready still reports otherwise.
+pub(super) fn lacks_report(world: &World, pool: &Pool) -> Option<String> {
+    let settled = [(NODES_READY, "True", "NodesReady"), (SCALING_UP, "False", "NotScalingUp")];
+    let other = settled.into_iter().find(|(type_, status, reason)| !world.says(pool, type_, status, reason));
+    other.map(|(type_, status, _)| format!("{type_} is not {status} although all Nodes are ready"))
 }

@@ -22,15 +22,19 @@ fn kind(act: &Act) -> String {
 /// Whether it only ends something, or does nothing.
 fn is_end(act: &Act) -> bool {
     match act {
-        Act::Wait | Act::OutageEnds(..) | Act::Known | Act::Suspend(_, false) | Act::Maintenance(-1, -1) => {
-            true
-        }
+        Act::Wait
+        | Act::HealNodes
+        | Act::OutageEnds(..)
+        | Act::Known
+        | Act::Suspend(_, false)
+        | Act::Maintenance(-1, -1) => true,
         Act::Spec(SpecEdit::PauseRollouts(on) | SpecEdit::Preview(on))
         | Act::Alarm(on)
         | Act::BlockDrains(on)
         | Act::CoreDown(on)
         | Act::Managed(on)
         | Act::Mute(on)
+        | Act::WorkloadUnreachable(on)
         | Act::OlderVersions(on)
         | Act::PauseCluster(on)
         | Act::PausePool(on)
@@ -115,6 +119,9 @@ mod tests {
             "Rebalances",
             "Stop",
             "Unknown",
+            "DeleteNode",
+            "KubeletDown",
+            "WorkloadUnreachable",
         ] {
             let line = text.lines().find(|line| line.starts_with(kind));
             let stories = line.and_then(|line| line.split_whitespace().rev().nth(1)?.parse::<f64>().ok());

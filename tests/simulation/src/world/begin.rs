@@ -10,7 +10,7 @@ use capasg_api::{
     },
     names::aws_name,
 };
-use capasg_cloud::{Cadence, Clock, Limits, NoObserver, RegionParts, Regions, Supervisor};
+use capasg_cloud::{Cadence, Clock, Limits, RegionParts, Regions, Supervisor};
 use capasg_controllers::{
     Context, ObjectKey,
     kubernetes::{Kubernetes, Randomness},
@@ -23,7 +23,7 @@ use super::{
     World,
     lease::Lease,
     pool::{CLUSTER, NAMESPACE, Pool, pool_spec},
-    setup::Setup,
+    setup::{Observers, Setup},
     watchdog::Watchdog,
 };
 use crate::{
@@ -36,9 +36,15 @@ impl World {
     /// A world with a Cluster and no pool.
     #[must_use]
     pub fn new(setup: Setup) -> Self {
+        Self::observed(setup, Observers::default())
+    }
+
+    /// The same, with observers as metrics are.
+    #[must_use]
+    pub fn observed(setup: Setup, observers: Observers) -> Self {
         let settings = Settings { keep_feed: setup.invariants, ..setup.settings.clone() };
         let simulator = Simulator::with_settings(setup.seed, settings);
-        let world = Self::over(setup, VirtualClock::begin(), simulator);
+        let world = Self::over(setup, VirtualClock::begin(), simulator, observers);
         if world.setup.events {
             world.add_queue();
         }
@@ -58,13 +64,14 @@ impl World {
     pub fn beside(other: &mut Self, setup: Setup) -> Self {
         other.invariants = None;
         let setup = Setup { invariants: false, ..setup };
-        let world = Self::over(setup, Arc::clone(&other.clock), other.simulator.clone());
+        let (clock, simulator) = (Arc::clone(&other.clock), other.simulator.clone());
+        let world = Self::over(setup, clock, simulator, Observers::default());
         // The Nodes of instances that run have joined long ago.
         world.core.state().join_time = chrono::TimeDelta::zero();
         world
     }
 
-    fn over(setup: Setup, clock: Arc<VirtualClock>, simulator: Simulator) -> Self {
+    fn over(setup: Setup, clock: Arc<VirtualClock>, simulator: Simulator, observers: Observers) -> Self {
         let journal = Arc::new(Journal::default());
         let random = Random::new(setup.seed);
         let api = ApiServer::new(Arc::clone(&clock), Arc::clone(&journal), random.clone());
@@ -90,7 +97,9 @@ impl World {
         api.set_meanwhile(act);
         let lease = Arc::new(Lease::default());
         let factory = Factory { simulator: simulator.clone(), shared, events: setup.events };
-        let (context, regions) = controllers(&factory, &api, &clock, &random, setup.cadence, &lease);
+        let parts = Parts { factory, api: &api, clock: &clock, random: &random, lease: &lease };
+        let (context, regions) = parts.controllers(setup.cadence, &observers);
+        let factory = parts.factory;
         let changes = regions.changes();
         let invariants = setup.invariants.then(|| {
             let scope = Scope::region(&setup.region);
@@ -135,14 +144,21 @@ impl World {
             orphans_due,
             watchdog: Watchdog::new(setup.watch),
             pools: Vec::new(),
+            observers,
             setup,
         }
     }
 
     /// The process ended and another begins: nothing is remembered, caches are filled anew.
     pub(super) fn restart(&mut self) {
-        let (context, regions) =
-            controllers(&self.factory, &self.api, &self.clock, &self.random, self.setup.cadence, &self.lease);
+        let parts = Parts {
+            factory: self.factory.clone(),
+            api: &self.api,
+            clock: &self.clock,
+            random: &self.random,
+            lease: &self.lease,
+        };
+        let (context, regions) = parts.controllers(self.setup.cadence, &self.observers);
         self.lease.renew();
         self.takeover = None;
         self.dead = false;
@@ -244,25 +260,30 @@ fn reference(group: &str, kind: &str, name: &str) -> ContractReference {
     ContractReference { api_group: group.to_owned(), kind: kind.to_owned(), name: name.to_owned() }
 }
 
-fn controllers(
-    factory: &Factory,
-    api: &Arc<ApiServer>,
-    clock: &Arc<VirtualClock>,
-    random: &Random,
-    cadence: Cadence,
-    lease: &Arc<Lease>,
-) -> (Arc<Context>, Arc<Regions>) {
-    let clock: Arc<dyn Clock> = Arc::<VirtualClock>::clone(clock);
-    let regions = Regions::stepped(RegionParts {
-        factory: Arc::new(factory.clone()),
-        guard: Arc::<Lease>::clone(lease),
-        observer: Arc::new(NoObserver),
-        clock: Arc::clone(&clock),
-        limits: Limits::default(),
-        cadence,
-        supervisor: Supervisor::default(),
-    });
-    let kubernetes: Arc<dyn Kubernetes> = Arc::<ApiServer>::clone(api);
-    let random: Arc<dyn Randomness> = Arc::new(random.clone());
-    (Arc::new(Context::new(kubernetes, Arc::clone(&regions), clock, random)), regions)
+/// What the controllers are made of.
+struct Parts<'a> {
+    factory: Factory,
+    api: &'a Arc<ApiServer>,
+    clock: &'a Arc<VirtualClock>,
+    random: &'a Random,
+    lease: &'a Arc<Lease>,
+}
+
+impl Parts<'_> {
+    fn controllers(&self, cadence: Cadence, observers: &Observers) -> (Arc<Context>, Arc<Regions>) {
+        let clock: Arc<dyn Clock> = Arc::<VirtualClock>::clone(self.clock);
+        let regions = Regions::stepped(RegionParts {
+            factory: Arc::new(self.factory.clone()),
+            guard: Arc::<Lease>::clone(self.lease),
+            observer: Arc::clone(&observers.calls),
+            clock: Arc::clone(&clock),
+            limits: Limits::default(),
+            cadence,
+            supervisor: Supervisor::default(),
+        });
+        let kubernetes: Arc<dyn Kubernetes> = Arc::<ApiServer>::clone(self.api);
+        let random: Arc<dyn Randomness> = Arc::new(self.random.clone());
+        let context = Context::new(kubernetes, Arc::clone(&regions), clock, random);
+        (Arc::new(context.observed_by(Arc::clone(&observers.pools))), regions)
+    }
 }

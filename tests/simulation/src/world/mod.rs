@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 use lease::Lease;
 pub use pair::{Moved, Pair};
 pub use pool::{Pool, pool_spec};
-pub use setup::Setup;
+pub use setup::{Observers, Setup};
 use watchdog::Watchdog;
 
 use crate::{ApiServer, Core, Invariants, Journal, Random, VirtualClock, cloud::Factory};
@@ -69,6 +69,7 @@ pub struct World {
     /// When the controllers release ASGMachines without a pool the next time.
     orphans_due: DateTime<Utc>,
     pools: Vec<Pool>,
+    observers: Observers,
 }
 
 impl World {

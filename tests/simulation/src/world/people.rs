@@ -15,7 +15,7 @@ use kube::{
     ResourceExt,
     core::{ApiResource, DynamicObject, GroupVersionKind},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     Pool, World,
@@ -62,10 +62,15 @@ impl World {
 
     /// The infrastructure of the Cluster is an `AWSCluster` in this VPC.
     pub fn add_aws_cluster(&self, vpc: &str) {
+        self.add_aws_cluster_with(json!({ "network": { "vpc": { "id": vpc } } }));
+    }
+
+    /// The same with any spec.
+    pub fn add_aws_cluster_with(&self, spec: Value) {
         let group = "infrastructure.cluster.x-k8s.io";
         let kind = GroupVersionKind::gvk(group, "v1beta2", "AWSCluster");
         let mut object = DynamicObject::new(CLUSTER, &ApiResource::from_gvk(&kind)).within(NAMESPACE);
-        object.data = json!({ "spec": { "network": { "vpc": { "id": vpc } } } });
+        object.data = json!({ "spec": spec });
         {
             let State { ledger, configs, .. } = &mut *self.api.state();
             let _ = configs.create(ledger, object);
@@ -328,6 +333,30 @@ impl World {
             self.lease.ends(self.now() + LEASE * 9 / 10);
             self.takeover = Some(self.now() + LEASE);
         }
+    }
+
+    /// `kubectl delete node`: the kubelet does not register again.
+    pub fn delete_node(&self, instance: &str) {
+        self.core.state().lose_node(instance);
+        self.core.step();
+    }
+
+    /// The kubelet of an instance goes down, or is up again.
+    pub fn kubelet_down(&self, instance: &str, down: bool) {
+        self.core.state().set_down(instance, down);
+        self.core.step();
+    }
+
+    /// The API server of the workload cluster does not answer, or does again.
+    pub fn workload_unreachable(&self, unreachable: bool) {
+        self.core.state().unreachable = unreachable;
+        self.core.step();
+    }
+
+    /// Every Node that is missing or not ready is back.
+    pub fn heal_nodes(&self) {
+        self.core.state().heal_nodes();
+        self.core.step();
     }
 
     /// A person wants no drain of a Machine.

@@ -1,6 +1,9 @@
 //! What a run begins with.
 
-use capasg_cloud::Cadence;
+use std::sync::Arc;
+
+use capasg_cloud::{Cadence, CallObserver};
+use capasg_controllers::PoolObserver;
 use capasg_fake_aws::Settings;
 
 use super::pool::REGION;
@@ -49,5 +52,22 @@ impl Setup {
     #[must_use]
     pub fn seed(seed: u64) -> Self {
         Self { seed, ..Self::default() }
+    }
+}
+
+/// What receives calls to AWS and what happens to pools.
+pub struct Observers {
+    /// Receives calls.
+    pub calls: Arc<dyn CallObserver>,
+    /// Receives what happens to pools.
+    pub pools: Arc<dyn PoolObserver>,
+}
+
+impl Default for Observers {
+    fn default() -> Self {
+        Self {
+            calls: Arc::new(capasg_cloud::NoObserver),
+            pools: Arc::new(capasg_controllers::observer::NoObserver),
+        }
     }
 }

@@ -142,7 +142,7 @@ async fn a_version_that_another_actor_pins_in_a_rollout_does_not_stop_it() -> Re
     let params = Tree::new()
         .with("LaunchTemplateId", &template)
         .with("SourceVersion", pinned.to_string())
-        .with("LaunchTemplateData", Tree::new().with("ImageId", "ami-0c1d2e3f"));
+        .with("LaunchTemplateData", Tree::new().with("ImageId", "ami-0d1e2f3a"));
     let made = world.aws(Service::Ec2, "CreateLaunchTemplateVersion", params)?;
     let number = made.at("LaunchTemplateVersion.VersionNumber").and_then(Tree::text).unwrap_or_default();
     let source = Tree::new().with("LaunchTemplateId", &template).with("Version", number);
@@ -154,7 +154,7 @@ async fn a_version_that_another_actor_pins_in_a_rollout_does_not_stop_it() -> Re
         world.simulator.kill(&world.scope(), &victim);
     }
     let foreign =
-        |world: &World| world.instances(&pool).iter().filter(|one| one.image == "ami-0c1d2e3f").count();
+        |world: &World| world.instances(&pool).iter().filter(|one| one.image == "ami-0d1e2f3a").count();
     world.run_until("AWS replaces them", SOON, |world| foreign(world) >= 3).await?;
     world.run_for(TimeDelta::minutes(1)).await?;
     world.simulator.clear_faults(None);

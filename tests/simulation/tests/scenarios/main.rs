@@ -3,6 +3,7 @@
 
 mod adoption;
 mod at_size;
+mod bad_input;
 mod block_move;
 mod bootstrap;
 mod capacity;
@@ -25,6 +26,7 @@ mod interplay;
 mod launches;
 mod moves;
 mod network;
+mod nodes;
 mod pause;
 mod preview;
 mod properties;
@@ -45,6 +47,7 @@ mod user_data;
 mod zones;
 
 use anyhow::Result;
+use capasg_api::conditions::NODES_READY;
 use capasg_fake_aws::Tree;
 use capasg_simulation::{Pool, Setup, World};
 use chrono::TimeDelta;
@@ -73,6 +76,9 @@ async fn reach(world: &mut World, pool: &Pool, replicas: usize) -> Result<()> {
     world.run_until(&format!("{replicas} running"), SOON, |world| world.is_running(pool, replicas)).await?;
     world.run_for(TimeDelta::seconds(90)).await?;
     anyhow::ensure!(world.is_running(pool, replicas), "did not stay running\n{}", world.describe());
+    // What is true for so long is reported.
+    let told = world.says(pool, NODES_READY, "True", "NodesReady");
+    anyhow::ensure!(told || world.is_paused(), "its ready Nodes are not reported\n{}", world.describe());
     Ok(())
 }
 

@@ -16,8 +16,13 @@ use crate::{SOON, ended_since, reach, running_with};
 const TAG: (&str, &str) = ("kubernetes.io/role/internal-elb", "1");
 const OTHER_VPC: &str = "vpc-0f1e2d3c";
 
-/// Subnets with the tag exist in another VPC of the region as well.
+/// Subnets and a security group with the tags exist in another VPC of the region as well.
 fn add_other_vpc(world: &World) {
+    let nodes = SecurityGroup {
+        tags: BTreeMap::from([("Name".to_owned(), "nodes".to_owned())]),
+        ..SecurityGroup::new("sg-0001a2b3", OTHER_VPC, "nodes")
+    };
+    world.simulator.put_security_group(&world.scope(), nodes);
     for (id, zone) in [("subnet-0001a2b3", "eu-west-1a"), ("subnet-0002a2b3", "eu-west-1b")] {
         let subnet = Subnet {
             id: id.to_owned(),
@@ -41,8 +46,10 @@ async fn subnets_of_several_vpcs_are_refused_unless_the_cluster_has_one() -> Res
     for vpc in ["vpc-0a1b2c3d", OTHER_VPC] {
         let mut world = World::new(Setup::default());
         add_other_vpc(&world);
-        let pool =
-            world.add_pool_with("workers", 2, |spec| spec.subnets = vec![SubnetSelector::by_tags([TAG])]);
+        let pool = world.add_pool_with("workers", 2, |spec| {
+            spec.subnets = vec![SubnetSelector::by_tags([TAG])];
+            spec.machine.security_groups = groups_by_name("nodes");
+        });
         world.run_for(TimeDelta::minutes(2)).await?;
         let told = world.condition(&pool, GROUP_READY).context("GroupReady")?;
         ensure!(told.status == "False" && told.reason == "SubnetsInSeveralVPCs", "{told:?}");
@@ -91,10 +98,8 @@ async fn a_security_group_that_is_tagged_later_makes_nothing_outdated() -> Resul
     let found = |world: &World| world.pool(&pool).and_then(|pool| pool.status.clone()).unwrap_or_default();
     let before = found(&world).launch_template.context("no launch template")?;
     let group = SecurityGroup {
-        id: "sg-0c1d2e3f".to_owned(),
-        vpc: "vpc-0a1b2c3d".to_owned(),
-        name: "more".to_owned(),
         tags: BTreeMap::from([("Name".to_owned(), "nodes".to_owned())]),
+        ..SecurityGroup::new("sg-0c1d2e3f", "vpc-0a1b2c3d", "more")
     };
     world.simulator.put_security_group(&world.scope(), group);
     world.run_for(TimeDelta::hours(1)).await?;

@@ -19,20 +19,23 @@ fn creations(world: &World, mark: u64) -> usize {
     world.calls_since(mark, Some("CreateAutoScalingGroup")).len()
 }
 
-/// Issue item 4.
+/// A subnet that is found and rejected nevertheless.
 // Rules: I5
 // Pains: P13
 #[tokio::test(start_paused = true)]
 async fn a_rejected_subnet_is_retried_rarely_and_corrected_at_once() -> Result<()> {
     for seed in 0..5 {
         let mut world = World::new(Setup::seed(seed));
-        let pool = world.add_pool_with("workers", 3, |spec| spec.subnets = subnet("subnet-0badbadb"));
+        let words = "The subnet ID 'subnet-0c1d2e3f' does not exist";
+        world.fault(Fault::error("CreateAutoScalingGroup", 400, "ValidationError", words).times(None));
+        let pool = world.add_pool_with("workers", 3, |spec| spec.subnets = subnet("subnet-0c1d2e3f"));
         world.run_for(TimeDelta::minutes(10)).await?;
         let tries = creations(&world, 0);
         ensure!((2..=10).contains(&tries), "{tries} tries in 10 minutes");
         let told = world.condition(&pool, GROUP_READY).context("GroupReady")?;
         ensure!(told.status == "False" && told.reason == "SubnetNotFound", "{told:?}");
-        ensure!(told.message.contains("subnet-0badbadb"), "AWS's words with the id: {}", told.message);
+        ensure!(told.message.contains("subnet-0c1d2e3f"), "AWS's words with the id: {}", told.message);
+        world.simulator.clear_faults(None);
         ensure!(world.condition(&pool, READY).is_some_and(|ready| ready.status == "False"), "not Ready");
         let events = world.events("CallRejected");
         ensure!(events.len() == 1, "one event, not {events:?}");

@@ -232,7 +232,7 @@ async fn edits_within_ten_seconds_are_one_rollout() -> Result<()> {
     for seed in 0..5 {
         let (mut world, pool) = running(Setup::seed(seed), 3).await?;
         let mark = world.mark();
-        set_image(&world, &pool, "ami-0c1d2e3f");
+        set_image(&world, &pool, "ami-0d1e2f3a");
         world.run_for(TimeDelta::seconds(6)).await?;
         world.edit_machine_pool(&pool, |own| own.spec.template.spec.version = Some("v1.37.0".to_owned()));
         world.run_for(TimeDelta::seconds(6)).await?;
@@ -251,7 +251,7 @@ async fn edits_within_ten_seconds_are_one_rollout() -> Result<()> {
 async fn a_change_during_a_rollout_continues_to_the_last_spec() -> Result<()> {
     for seed in 0..10 {
         let (mut world, pool) = running(Setup::seed(seed), 4).await?;
-        set_image(&world, &pool, "ami-0c1d2e3f");
+        set_image(&world, &pool, "ami-0d1e2f3a");
         let pause = i64::try_from(world.random.below(240))?;
         world.run_for(TimeDelta::seconds(pause)).await?;
         set_image(&world, &pool, NEW_IMAGE);
@@ -321,7 +321,7 @@ async fn failing_new_instances_stop_the_rollout_without_a_loop() -> Result<()> {
     let (mut world, pool) = running_with(Setup::default(), 3, |spec| budget(spec, 1, 1)).await?;
     let old = world.in_service(&pool);
     world.mute("*", true);
-    set_image(&world, &pool, "ami-0c1d2e3f");
+    set_image(&world, &pool, "ami-0d1e2f3a");
     world.run_for(TimeDelta::minutes(60)).await?;
     ensure!(available(&world, &pool) == 2, "{} work\n{}", available(&world, &pool), world.describe());
     ensure!(world.in_service(&pool).intersection(&old).count() == 2, "two of the old ones are left");

@@ -73,8 +73,8 @@ async fn a_percentage_refers_to_the_replicas_as_they_change() -> Result<()> {
     world.scale(&pool, 2);
     roll(&mut world, &pool, 2, NEW_IMAGE, 0, 9).await?;
     let mark = world.mark();
-    set_image(&world, &pool, "ami-0c1d2e3f");
-    roll(&mut world, &pool, 2, "ami-0c1d2e3f", 2, 3).await?;
+    set_image(&world, &pool, "ami-0d1e2f3a");
+    roll(&mut world, &pool, 2, "ami-0d1e2f3a", 2, 3).await?;
     ensure!(ended_since(&world, mark).len() == 2);
     world.finish()
 }

@@ -30,6 +30,7 @@ pub enum Call {
     LaunchTemplateVersions(String, Token),
     Subnets(Selector, Token),
     SecurityGroups(Selector, Token),
+    IsAssociated(String, String),
     Image(String),
     Parameter(String),
     QueueUrl(String),
@@ -59,6 +60,7 @@ impl Call {
             Self::SecurityGroups(selector, token) => {
                 shown(&cloud.security_groups(selector, token.clone()).await?)
             }
+            Self::IsAssociated(group, vpc) => shown(&cloud.is_associated(group, vpc).await?),
             Self::Image(id) => shown(&cloud.image(id).await?),
             Self::Parameter(name) => shown(&cloud.parameter(name).await?),
             Self::QueueUrl(name) => shown(&queue.url(name).await?),
@@ -142,6 +144,11 @@ fn reads() -> Vec<Operation> {
             Ec2,
             "DescribeSecurityGroups",
             selected().prop_map(|(own, token)| Call::SecurityGroups(own, token)),
+        ),
+        of(
+            Ec2,
+            "DescribeSecurityGroupVpcAssociations",
+            (text(), text()).prop_map(|(group, vpc)| Call::IsAssociated(group, vpc)),
         ),
         of(Ec2, "DescribeImages", text().prop_map(Call::Image)),
         of(Ssm, "GetParameter", text().prop_map(Call::Parameter)),

@@ -12,6 +12,7 @@ pub mod failed_calls;
 mod instance_types;
 pub mod launch_watch;
 mod lifecycle_actions;
+mod milestones;
 mod ownership;
 mod published_events;
 mod recent_writes;
@@ -26,6 +27,7 @@ mod sources;
 mod surplus;
 mod suspension;
 mod terminations;
+mod token_age;
 pub mod unknown_versions;
 mod zone_balance;
 
@@ -37,6 +39,7 @@ use failed_calls::FailedCalls;
 use instance_types::InstanceTypeReads;
 use launch_watch::LaunchWatch;
 use lifecycle_actions::LifecycleActions;
+use milestones::Milestones;
 use ownership::Ownership;
 use published_events::PublishedEvents;
 use recent_writes::RecentWrites;
@@ -50,6 +53,7 @@ use sources::Sources;
 use surplus::Surplus;
 use suspension::Suspension;
 use terminations::Terminations;
+use token_age::TokenAge;
 use unknown_versions::UnknownVersions;
 use zone_balance::ZoneBalance;
 
@@ -103,4 +107,8 @@ pub struct PoolMemory {
     pub(in crate::machine_pool) recent_writes: RecentWrites,
     /// The events that were published.
     pub(in crate::machine_pool) published: PublishedEvents,
+    /// What happened to instances.
+    pub(in crate::machine_pool) milestones: Milestones,
+    /// Since when the bootstrap data with the current token have existed.
+    pub(in crate::machine_pool) token_age: TokenAge,
 }

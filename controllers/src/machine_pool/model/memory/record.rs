@@ -92,6 +92,8 @@ pub enum Report<'a> {
     Drift(Drift),
     /// Why AWS rejects to describe instance types; `None` if it does not.
     InstanceTypes(Option<String>),
+    /// What happened to instances.
+    Milestones,
 }
 
 impl PoolMemory {
@@ -152,6 +154,7 @@ impl PoolMemory {
         }
         if let Some(bootstrap) = &observation.bootstrap {
             self.sources.set_bootstrap(bootstrap.clone());
+            self.token_age.observe(bootstrap, now);
         }
         if let PoolState::Running(_) = observation.state {
             self.sources.set_named_image(observation.named_image.clone());
@@ -208,6 +211,7 @@ impl PoolMemory {
         self.ownership.observe(&observed.group);
         self.terminations.observe(observed, now);
         self.lifecycle_actions.observe(observed);
+        self.milestones.observe(observed, &self.terminations, self.began.unwrap_or(now), now);
         if let Some(group) = observed.group.present().filter(|_| observed.group.is_settled()) {
             self.capacity.shown(group.capacity.desired, observed.group.as_of().unwrap_or(now));
         }
@@ -249,6 +253,7 @@ impl PoolMemory {
         }
         let causes = termination_causes.iter().map(|(id, cause)| (id.clone(), *cause)).collect();
         self.terminations.learn(causes, &facts.observed);
+        self.milestones.observe(&facts.observed, &self.terminations, self.began.unwrap_or(now), now);
     }
 
     fn answered(&mut self, write: &Write, answer: Answer<'_>, now: DateTime<Utc>) {
@@ -354,6 +359,7 @@ impl PoolMemory {
             Report::Adoption => self.published.add_adoption(),
             Report::Drift(drift) => self.published.add_drift(drift, now),
             Report::InstanceTypes(message) => self.published.set_instance_types(message),
+            Report::Milestones => self.milestones.report(),
         }
     }
 }

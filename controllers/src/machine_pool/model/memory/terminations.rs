@@ -73,6 +73,11 @@ impl Terminations {
         &mut self.requested
     }
 
+    /// The causes, for a test to set.
+    pub fn causes_mut(&mut self) -> &mut BTreeMap<String, TerminationCause> {
+        &mut self.causes
+    }
+
     /// What was accepted, for a test to set.
     pub fn accepted_mut(&mut self) -> &mut BTreeMap<String, DateTime<Utc>> {
         &mut self.accepted

@@ -153,12 +153,8 @@ fn launch(
     desired: &Desired,
 ) -> DesiredLaunch {
     let spec = &objects.pool.spec;
-    let missing_groups = references
-        .findings
-        .iter()
-        .any(|finding| finding.type_ == capasg_api::conditions::LAUNCH_TEMPLATE_READY);
     let (Some(bootstrap), Some(image), Some(source), false) =
-        (bootstrap, &references.image, image_source(spec, owner.version()), missing_groups)
+        (bootstrap, &references.image, image_source(spec, owner.version()), references.holds_launch)
     else {
         return DesiredLaunch::Unknown;
     };

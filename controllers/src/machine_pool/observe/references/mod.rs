@@ -1,0 +1,108 @@
+//! Resolves the references of a spec (by ID, tag or parameter) in AWS: subnets, security groups, the image. What is not
+//! found is reported with the place of the lookup, and before anything is created.
+
+mod fit;
+mod image;
+mod place;
+mod security_groups;
+mod subnets;
+mod vpc;
+
+use std::collections::BTreeSet;
+
+use capasg_api::{
+    ASGMachinePoolSpec,
+    capi::MachinePool,
+    conditions::{Finding, LAUNCH_TEMPLATE_READY, Status},
+    reasons,
+};
+use capasg_cloud::{CloudError, Inventory, Selector};
+
+pub use image::reported_image;
+use place::Place;
+
+use crate::kubernetes::{Kubernetes, Result as KubeResult};
+use crate::machine_pool::model::{NamedImage, PoolObjects, References};
+
+/// What the group launches with, if it exists: it is not looked up again.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct InUse<'a> {
+    /// The image of the version that the group is pinned to, as long as the spec takes it from the same source.
+    pub image: Option<&'a str>,
+    /// The security groups of that version.
+    pub security_groups: Option<&'a BTreeSet<String>>,
+}
+
+impl References {
+    /// Resolves the references of the spec. Failures of AWS become findings: existing instances keep running.
+    ///
+    /// # Errors
+    /// A read of the API server failed.
+    pub async fn observe(
+        kubernetes: &dyn Kubernetes,
+        inventory: &Inventory,
+        objects: &PoolObjects,
+        owner: &MachinePool,
+        in_use: InUse<'_>,
+        named: &mut Option<NamedImage>,
+    ) -> KubeResult<Self> {
+        let place = Place::new(kubernetes, inventory, objects);
+        let mut references = Self::default();
+        references.resolve_subnets(&place, owner).await?;
+        references.resolve_security_groups(&place, in_use.security_groups).await;
+        references.resolve_image(&place, owner, in_use.image, named).await;
+        references.check_instance_types(&place).await;
+        references.check_instance_profile(&place).await;
+        // Nothing is created from a spec of which something is known to be wrong.
+        references.holds_launch |= !place.is_created() && !references.findings.is_empty();
+        Ok(references)
+    }
+
+    /// What was looked up for the references of the spec is read again. Other pools may share it, and then read it again
+    /// as well.
+    pub fn forget(inventory: &Inventory, spec: &ASGMachinePoolSpec, version: Option<&str>) {
+        for selector in subnets::subnet_selectors(spec) {
+            inventory.forget_subnets(&selector);
+        }
+        for selector in security_groups::security_group_selectors(&spec.machine.security_groups) {
+            inventory.forget_security_groups(&selector);
+        }
+        if let Ok(Some(name)) = spec.machine.image.ssm_parameter_for(version) {
+            inventory.forget_parameter(&name);
+        }
+    }
+
+    /// Reports what is missing. A launch template must not be made without it.
+    fn miss(&mut self, condition: &'static str, reason: &'static str, message: String) {
+        self.holds_launch |= condition == LAUNCH_TEMPLATE_READY;
+        self.find(Finding::new(condition, false, reason, message));
+    }
+
+    fn find(&mut self, found: Finding) {
+        if self.findings.iter().all(|finding| finding.type_ != found.type_) {
+            self.findings.push(found);
+        }
+    }
+
+    /// Reports a read that failed.
+    fn fail(&mut self, condition: &'static str, what: &str, place: &Place<'_>, error: &CloudError) {
+        let region = &place.spec().region;
+        let message = format!("{what} cannot be read in region {region}: {error}");
+        self.holds_launch |= condition == LAUNCH_TEMPLATE_READY;
+        self.find(Finding::new(condition, Status::Unknown, reasons::INTERNAL_ERROR, message));
+        if self.failed.iter().all(|known| known.api != error.api) {
+            self.failed.push(error.clone());
+        }
+    }
+}
+
+fn describe(selector: &Selector) -> String {
+    match selector {
+        Selector::Ids(ids) => format!("the IDs {}", ids.iter().cloned().collect::<Vec<_>>().join(", ")),
+        Selector::Name(name) => format!("the name {name}"),
+        Selector::Tags(tags) => {
+            let tags: Vec<String> = tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            format!("the tags {}", tags.join(", "))
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! A pool that reports that it runs has ready Nodes.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use capasg_api::{
+    ASGMachinePoolStatus,
+    capi::Machine,
+    conditions::{self, NODES_READY},
+    names::{labels, must_format_value},
+    pool::Phase,
+};
+use capasg_controllers::kubernetes::KubeWrite;
+use chrono::{DateTime, TimeDelta, Utc};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::ResourceExt;
+
+use super::state::{Inner, Invariants};
+use crate::Pool;
+
+/// What the caches show is reported within this time, whatever fails: a reconcile whose calls hang is given up after two
+/// minutes, and calls hang four times at most.
+const REPORTED: TimeDelta = TimeDelta::minutes(15);
+
+/// Whether a Machine counts as a ready replica.
+pub(super) fn is_ready(machine: &Machine) -> bool {
+    machine.has_node() && machine.is_ready() && !machine.is_deleting()
+}
+
+impl Invariants {
+    /// No reconcile reports `Running` while fewer Machines are ready than it reports as desired: at its beginning or by now,
+    /// in the caches or on the API server.
+    ///
+    /// Exempt: a reconcile that could not read the group, so that `NodesReady` stays as it was.
+    pub(super) fn running_is_reported_with_ready_nodes(
+        &self,
+        inner: &mut Inner,
+        now: DateTime<Utc>,
+        write: &KubeWrite,
+    ) {
+        let KubeWrite::PatchPoolStatus { pool, status, .. } = write else { return };
+        let Some(own) = inner.pools.iter().find(|own| own.key == *pool).cloned() else { return };
+        let Some(object) = inner.begun.object.clone() else { return };
+        let found = |status: Option<&ASGMachinePoolStatus>| -> Option<Condition> {
+            conditions::get(&status?.conditions, NODES_READY).cloned()
+        };
+        let is_kept = found(Some(status)) == found(object.status.as_ref());
+        if status.phase != Some(Phase::Running) || is_kept {
+            return;
+        }
+        let api = self.api.state();
+        let cached = api.machines.all_cached().filter(|machine| is_ready(machine));
+        let live = api.machines.iter().map(|(_, machine)| machine).filter(|machine| is_ready(machine));
+        let mut ready: BTreeSet<String> = cached.chain(live).map(|machine| machine.name_any()).collect();
+        drop(api);
+        ready.extend(inner.begun.ready.iter().cloned());
+        ready.retain(|name| name.starts_with(&format!("{}-i-", own.key.name)));
+        let desired = desired(status, object.spec.max_size);
+        if ready.len() < desired {
+            let what = format!("{pool} is Running with {} of {desired} ready", ready.len());
+            inner.breaks(now, "running_is_reported_with_ready_nodes", what);
+        }
+    }
+
+    /// No pool stays `Running` while fewer of its Machines are ready than it reports as desired.
+    ///
+    /// Exempt: what the caches do not show yet.
+    pub(super) fn what_runs_has_ready_nodes(&self, inner: &mut Inner, now: DateTime<Utc>) {
+        for pool in inner.pools.clone() {
+            let Some((ready, desired)) = self.short_of_nodes(&pool) else {
+                inner.short_of_nodes.remove(&pool.key.name);
+                continue;
+            };
+            let since = *inner.short_of_nodes.entry(pool.key.name.clone()).or_insert(now);
+            if now - since > REPORTED {
+                inner.short_of_nodes.remove(&pool.key.name);
+                let what = format!("{} is Running with {ready} of {desired} ready", pool.key.name);
+                inner.breaks(now, "what_runs_has_ready_nodes", what);
+            }
+        }
+    }
+
+    /// The ready and the desired replicas of a pool that says `Running` although they differ.
+    fn short_of_nodes(&self, pool: &Pool) -> Option<(usize, usize)> {
+        let api = self.api.state();
+        let own = api.pools.get(&pool.key)?;
+        let status = own.status.as_ref().filter(|status| status.phase == Some(Phase::Running))?;
+        let label = must_format_value(&pool.machine_pool.name);
+        let counts = |machine: &&Arc<Machine>| {
+            machine.labels().get(labels::POOL_NAME) == Some(&label) && is_ready(machine)
+        };
+        let ready = api.machines.all_cached().filter(counts).count();
+        let desired = desired(status, own.spec.max_size);
+        (ready < desired).then_some((ready, desired))
+    }
+}
+
+fn desired(status: &ASGMachinePoolStatus, most: Option<i32>) -> usize {
+    usize::try_from(status.desired_replicas.min(most.unwrap_or(i32::MAX))).unwrap_or(0)
+}
