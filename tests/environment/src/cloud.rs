@@ -83,15 +83,7 @@ impl Cloud {
     /// The environment of a program that shall use this AWS, and can reach no other.
     #[must_use]
     pub fn env(&self) -> BTreeMap<String, String> {
-        [
-            ("AWS_ENDPOINT_URL", self.endpoint().as_str()),
-            ("AWS_REGION", "eu-west-1"),
-            ("AWS_ACCESS_KEY_ID", "simulated"),
-            ("AWS_SECRET_ACCESS_KEY", "simulated"),
-            ("AWS_EC2_METADATA_DISABLED", "true"),
-        ]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .into()
+        variables(&self.endpoint(), "eu-west-1")
     }
 
     /// The running machines of a region, for [`crate::Kubelets`].
@@ -99,6 +91,19 @@ impl Cloud {
     pub fn instances(&self, region: &str) -> Arc<dyn Instances> {
         Arc::new(Region { simulator: self.simulator.clone(), name: region.to_owned() })
     }
+}
+
+/// The environment of a program whose AWS is at this endpoint.
+pub(crate) fn variables(endpoint: &str, region: &str) -> BTreeMap<String, String> {
+    [
+        ("AWS_ENDPOINT_URL", endpoint),
+        ("AWS_REGION", region),
+        ("AWS_ACCESS_KEY_ID", "simulated"),
+        ("AWS_SECRET_ACCESS_KEY", "simulated"),
+        ("AWS_EC2_METADATA_DISABLED", "true"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into()
 }
 
 impl Drop for Cloud {

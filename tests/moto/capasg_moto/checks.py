@@ -159,6 +159,19 @@ def _(aws: Account) -> None:
         assert instance["BlockDeviceMappings"][0]["Ebs"]["DeleteOnTermination"]
 
 
+@check("architecture-of-image")
+def _(aws: Account) -> None:
+    refused(
+        "InvalidParameterValue",
+        aws.ec2.run_instances,
+        ImageId=IMAGE,
+        InstanceType="m7g.large",
+        SubnetId=aws.subnets[0],
+        MinCount=1,
+        MaxCount=1,
+    )
+
+
 @check("group-settings")
 def _(aws: Account) -> None:
     group = aws.group(DefaultCooldown=0, HealthCheckGracePeriod=0)
@@ -179,9 +192,13 @@ def _(aws: Account) -> None:
 
 @check("template-errors")
 def _(aws: Account) -> None:
-    data = {"ImageId": "ami-0ffffffff", "InstanceType": "m7i.large"}
-    created = aws.ec2.create_launch_template(LaunchTemplateName=str(uuid4()), LaunchTemplateData=data)
-    refused("ValidationError", aws.group, template=created["LaunchTemplate"]["LaunchTemplateId"])
+    running = [{"Name": "instance-state-name", "Values": ["running"]}]
+    before = len(aws.ec2.describe_instances(Filters=running)["Reservations"])
+    for wrong in ({"ImageId": "ami-0ffffffff"}, {"IamInstanceProfile": {"Name": "no-such-profile"}}):
+        data = {**_data("one"), **wrong}
+        created = aws.ec2.create_launch_template(LaunchTemplateName=str(uuid4()), LaunchTemplateData=data)
+        refused("ValidationError", aws.group, template=created["LaunchTemplate"]["LaunchTemplateId"])
+    assert len(aws.ec2.describe_instances(Filters=running)["Reservations"]) == before
 
 
 @check("hooks-at-creation")

@@ -1,7 +1,10 @@
 """What a group launches: the version, the devices and the zone of its instances."""
 
 from moto.autoscaling.models import ASG_NAME_TAG, FakeAutoScalingGroup, InstanceState
-from moto.ec2.models.instances import Instance
+from moto.ec2.exceptions import InvalidParameterValue
+from moto.ec2.models.instances import Instance, InstanceBackend
+from moto.ec2.utils import filter_iam_instance_profiles
+from moto.utilities.utils import get_partition
 
 from .uses import count
 
@@ -36,6 +39,11 @@ def _groups_launch_their_version() -> None:
             tags["instance"].update(propagated_tags)
             tags["instance"][ASG_NAME_TAG] = self.name
             profile = data.get("IamInstanceProfile") or {}
+            if profile:
+                # Before the instance runs, as AWS does: it would run on without a group.
+                filter_iam_instance_profiles(
+                    self.account_id, get_partition(self.region), profile.get("Arn"), profile.get("Name")
+                )
             reservation = backend.run_instances(
                 version.image_id,
                 1,
@@ -119,8 +127,30 @@ def _volume_sizes() -> None:
     Instance.add_block_device = add_block_device
 
 
+def _architectures() -> None:
+    # AWS: an image is launched on types of its architecture only. moto: launches it on any type.
+    original = InstanceBackend.run_instances
+
+    def run_instances(self, image_id, *args, **kwargs):
+        image = self.amis.get(image_id)
+        instance_type = kwargs.get("instance_type")
+        known = [one for one in self.describe_instance_types() if one["InstanceType"] == instance_type]
+        supported = known[0]["ProcessorInfo"]["SupportedArchitectures"] if known else []
+        if image and supported and image.architecture not in supported:
+            count("architecture-of-image")
+            raise InvalidParameterValue(
+                f"The architecture '{','.join(supported)}' of the specified instance type does not match the "
+                f"architecture '{image.architecture}' of the specified AMI. Specify an instance type and an AMI that "
+                "have matching architectures, and try again."
+            )
+        return original(self, image_id, *args, **kwargs)
+
+    InstanceBackend.run_instances = run_instances
+
+
 def install() -> None:
     """Applies the corrections of this module."""
     _instances_tell_their_version()
     _groups_launch_their_version()
     _volume_sizes()
+    _architectures()

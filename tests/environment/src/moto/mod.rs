@@ -18,6 +18,7 @@ use tokio::task::spawn_blocking;
 
 pub use self::calls::{MotoCall, MotoSummary};
 use crate::{
+    cloud,
     command::Runner,
     kubelet::Instances,
     loopback, ports,
@@ -138,15 +139,7 @@ impl Moto {
     /// The environment of a program that uses this AWS, and can reach no other.
     #[must_use]
     pub fn env(&self, region: &str) -> BTreeMap<String, String> {
-        [
-            ("AWS_ENDPOINT_URL", self.endpoint().as_str()),
-            ("AWS_REGION", region),
-            ("AWS_ACCESS_KEY_ID", "simulated"),
-            ("AWS_SECRET_ACCESS_KEY", "simulated"),
-            ("AWS_EC2_METADATA_DISABLED", "true"),
-        ]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .into()
+        cloud::variables(&self.endpoint(), region)
     }
 
     /// The server's process.
