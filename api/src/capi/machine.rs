@@ -101,7 +101,7 @@ impl Machine {
     }
 
     /// What core reports about the deletion, in one line: during a drain, the pods that remain and the
-    /// PodDisruptionBudgets that keep them (condition `Deleting`).
+    /// `PodDisruptionBudgets` that keep them (condition `Deleting`).
     #[must_use]
     pub fn deletion_progress(&self) -> Option<String> {
         let deleting = conditions::get(self.conditions(), DELETING).filter(|found| found.status == "True")?;

@@ -83,7 +83,8 @@ impl Invariants {
     ///
     /// Exempt: what was available within the last minute and a half and went by other hands counts as available; an
     /// instance that AWS ends already, or that its group reports as unhealthy, which AWS ends next (Auto Scaling User
-    /// Guide, "Health checks for instances in an Auto Scaling group").
+    /// Guide, "Health checks for instances in an Auto Scaling group"); an instance whose Node a user deleted or whose kubelet
+    /// is down, if the caches showed that.
     pub(super) fn rollouts_keep_the_budget(
         &self,
         inner: &mut Inner,
@@ -97,11 +98,14 @@ impl Invariants {
         let instances = self.dump().into_iter().flat_map(|dump| dump.instances);
         let mut unhealthy = instances.filter(|one| one.health.as_deref() == Some("Unhealthy"));
         let is_unhealthy = unhealthy.any(|one| machine_name(&pool.key.name, &one.id) == machine.name);
+        let machines = self.machines_of(&pool);
+        let works =
+            machines.iter().any(|(name, _, of)| *name == machine.name && of.has_node() && of.is_ready());
+        let is_known_broken = !works && !inner.begun.ready.contains(&machine.name);
         // One that did not work, or that AWS ends, takes nothing away.
-        if !recently(&machine.name) || is_lost || is_unhealthy {
+        if !recently(&machine.name) || is_lost || is_unhealthy || is_known_broken {
             return;
         }
-        let machines = self.machines_of(&pool);
         let available = machines
             .iter()
             .filter(|(name, available, machine)| {
