@@ -53,6 +53,9 @@ impl Invariants {
         let mut ready: BTreeSet<String> = cached.chain(live).map(|machine| machine.name_any()).collect();
         drop(api);
         ready.extend(inner.begun.ready.iter().cloned());
+        // One that the same reconcile read from the API server, and then deleted.
+        let since = inner.budget.available.iter().filter(|(_, at)| **at >= inner.begun.at);
+        ready.extend(since.map(|(name, _)| name.clone()));
         ready.retain(|name| name.starts_with(&format!("{}-i-", own.key.name)));
         let desired = desired(status, object.spec.max_size);
         if ready.len() < desired {
