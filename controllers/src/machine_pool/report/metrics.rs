@@ -1,6 +1,10 @@
 //! What metrics say about a pool: the same as its status, and what its instances show.
 
-use capasg_api::{ASGMachinePoolStatus, conditions::ConditionState, pool::Phase};
+use capasg_api::{
+    ASGMachinePoolStatus,
+    conditions::ConditionState,
+    pool::{Phase, RolloutWait},
+};
 use chrono::{DateTime, Utc};
 
 use crate::machine_pool::model::memory::PoolMemory;
@@ -33,7 +37,7 @@ pub fn gauges(
         conditions: status.conditions.iter().map(ConditionState::from).collect(),
         rollout: rollout.map(|rollout| RolloutGauges {
             started_at: rollout.started_at,
-            waiting: rollout.waiting_for.map(|wait| wait.as_str()).zip(rollout.waiting_since),
+            waiting: rollout.waiting_for.map(RolloutWait::as_str).zip(rollout.waiting_since),
         }),
         drains: observed.map(drains).unwrap_or_default(),
         token_since: observed.and_then(|observed| memory.token_age.since(observed)),

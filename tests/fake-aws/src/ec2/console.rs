@@ -14,11 +14,10 @@ pub(crate) fn output(view: &View<'_>, params: &Tree) -> Result<Tree, ApiError> {
     }
     let user_data = instance.user_data.as_deref().and_then(|data| STANDARD.decode(data).ok());
     let user_data = String::from_utf8_lossy(&user_data.unwrap_or_default()).into_owned();
-    let mut text = String::from("[    0.000000] Linux version 6.12\r\n");
-    for line in user_data.lines() {
-        text.push_str(&format!("[   12.000000] cloud-init[1]: + {line}\r\n"));
-    }
-    text.push_str(&format!("{} login: ", instance.dns_name(&view.scope.region)));
+    let lines: Vec<String> =
+        user_data.lines().map(|line| format!("[   12.000000] cloud-init[1]: + {line}\r\n")).collect();
+    let name = instance.dns_name(&view.scope.region);
+    let text = format!("[    0.000000] Linux version 6.12\r\n{}{name} login: ", lines.concat());
     Ok(reply.with("Output", STANDARD.encode(text)))
 }
 
