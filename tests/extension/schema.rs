@@ -107,7 +107,11 @@ fn what_has_another_form_is_rejected() {
     assert_eq!(rejections("ASGMachinePoolTemplate", &template(valid.clone())), Vec::<String>::new());
     for (field, value, expected) in [
         ("region", json!(7), "spec.template.spec.region: has another type: 7"),
-        ("region", json!(""), "spec.template.spec.region: minLength is 1: \"\""),
+        (
+            "instancesDistribution",
+            json!({"spotMaxPrice": ""}),
+            "spec.template.spec.instancesDistribution.spotMaxPrice: minLength is 1: \"\"",
+        ),
         ("subnets", json!([]), "spec.template.spec.subnets: minItems is 1: []"),
         ("other", json!({}), "spec.template.spec.other: is no field"),
         ("machine", json!({"image": {}}), "spec.template.spec.machine.securityGroups: is required"),

@@ -221,7 +221,7 @@ async fn a_rollout_that_replaces_what_never_joined_is_progress() -> Result<()> {
     for id in world.in_service(&pool) {
         world.mute(&id, true);
     }
-    world.edit_pool(&pool, |pool| pool.spec.machine.image.id = Some("ami-0123456789abcdef1".to_owned()));
+    world.edit_pool(&pool, |pool| pool.spec.machine.image.id = Some("ami-0b1c2d3e".to_owned()));
     let is_stalled = |world: &World| verdict(world, &pool).is_ok_and(|found| found.2[2] == "True");
     world.run_until("progress", REPORTED, |world| !is_stalled(world)).await?;
     let mut failed = false;
@@ -240,7 +240,7 @@ async fn a_rollout_that_replaces_what_never_joined_is_progress() -> Result<()> {
 async fn a_rollout_whose_new_instances_do_not_join_stalls() -> Result<()> {
     let (mut world, pool) = running_with(Setup::default(), 2, |_| {}).await?;
     world.mute("*", true);
-    world.edit_pool(&pool, |pool| pool.spec.machine.image.id = Some("ami-0123456789abcdef1".to_owned()));
+    world.edit_pool(&pool, |pool| pool.spec.machine.image.id = Some("ami-0b1c2d3e".to_owned()));
     let is_stalled = |world: &World| {
         world.says(&pool, NODES_READY, "False", "NodeStartupTimeout")
             && world.says(&pool, STALLED, "True", "Stalled")

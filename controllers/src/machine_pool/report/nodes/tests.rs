@@ -13,12 +13,12 @@ use crate::machine_pool::model::{Facts, Outdated, OutdatedReason};
 const KEY: &str = "spec.nodeStartupTimeoutSeconds";
 
 /// Core reports this state of an instance since some minutes ago.
-fn report(stage: &mut Stage, id: &str, state: NodeState, minutes: i64) {
+fn report(stage: &mut Stage, id: &str, node: NodeState, minutes: i64) {
     let since = now() - TimeDelta::minutes(minutes);
     let machine = stage.instance(id).machine.as_mut().unwrap();
-    machine.node = NodeReport { state, since: Some(since) };
-    machine.has_node = !matches!(state, NodeState::NotJoined);
-    if state == NodeState::NotJoined {
+    machine.node = NodeReport { state: node, since: Some(since) };
+    machine.has_node = !matches!(node, NodeState::NotJoined);
+    if node == NodeState::NotJoined {
         machine.node.since = None;
         machine.created_at = Some(since);
     }
@@ -44,9 +44,9 @@ fn finding(stage: &Stage) -> (Status, &'static str, String) {
 }
 
 /// Instance i-1 of three has a state for some minutes.
-fn one(state: NodeState, minutes: i64) -> (Status, &'static str, String) {
+fn one(node: NodeState, minutes: i64) -> (Status, &'static str, String) {
     let mut stage = Stage::new(3);
-    report(&mut stage, "i-1", state, minutes);
+    report(&mut stage, "i-1", node, minutes);
     finding(&stage)
 }
 
@@ -226,7 +226,7 @@ fn the_pool_is_requeued_when_the_next_instance_exceeds_the_timeout() {
     report(&mut stage, "i-2", NodeState::NotReady, 3);
     report(&mut stage, "i-3", NodeState::NotJoined, 2);
     let Stage { objects, desired, observed, .. } = stage;
-    let state = PoolState::Running(Box::new(Facts { desired, observed }));
-    let observation = Observation::of(&objects, state);
+    let facts = Facts { desired, observed };
+    let observation = Observation::of(&objects, PoolState::Running(Box::new(facts)));
     assert_eq!(next_timeout(&observation, &Plan::default(), now()), Some(TimeDelta::minutes(7)));
 }
