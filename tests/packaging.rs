@@ -332,7 +332,9 @@ fn the_definitions_have_known_formats_alone() {
     }
     let mut found = BTreeSet::new();
     for file in [files_in("config/crd/bases"), files_in("config/addons/crd")].concat() {
-        documents(&fs::read_to_string(file).unwrap()).iter().for_each(|one| formats(one, &mut found));
+        for one in documents(&fs::read_to_string(file).unwrap()) {
+            formats(&one, &mut found);
+        }
     }
     let known = [("integer", "int32"), ("integer", "int64"), ("string", "date-time")];
     let known = known.map(|(kind, format)| (kind.to_owned(), format.to_owned()));
@@ -344,7 +346,9 @@ fn the_definitions_have_known_formats_alone() {
 fn every_variable_of_the_components_has_a_default_and_is_documented() {
     let documented = read("docs/reference/variables.md");
     let mut used = BTreeSet::new();
-    for (name, content) in files().iter().filter(|((_, name), _)| name.ends_with(".yaml")) {
+    for (name, content) in
+        files().iter().filter(|((_, name), _)| Path::new(name).extension().is_some_and(|of| of == "yaml"))
+    {
         let text = std::str::from_utf8(content).unwrap();
         assert!(!text.contains("$$"), "{name:?}");
         // clusterctl takes an empty default for none.

@@ -21,6 +21,11 @@ use prometheus_client::{
 use super::object::{Encoder, Labels, ObjectMetrics};
 use crate::leadership::Seat;
 
+/// Reads a number of replicas.
+type Number = fn(&PoolGauges) -> i32;
+/// Reads a number of durations with their sum.
+type SumOf = fn(&Pool) -> &Sum;
+
 /// Seconds: an empty node is drained within a minute; one whose pods take long to stop, or that a budget blocks, takes longer.
 const DRAIN_BUCKETS: [f64; 10] = [5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0];
 /// Seconds: a node is ready some 30 seconds to a few minutes after the launch of its instance.
@@ -191,7 +196,7 @@ fn encode_state(encoder: &mut Encoder<'_>, pools: &[Row<'_>]) -> fmt::Result {
     encoder.gauge("pool_phase", "Phase of the pool; the value is 1", |metric| {
         pools.iter().try_for_each(|row| metric.with(&row.labels, &[("phase", row.gauges.phase)], 1))
     })?;
-    let numbers: [(&str, &str, fn(&PoolGauges) -> i32); 5] = [
+    let numbers: [(&str, &str, Number); 5] = [
         ("pool_replicas_desired", "Requested replicas", |gauges| gauges.replicas.desired),
         ("pool_replicas", "Instances of the pool", |gauges| gauges.replicas.current),
         ("pool_replicas_ready", "Ready Machines", |gauges| gauges.replicas.ready),
@@ -247,19 +252,22 @@ fn encode_instances(encoder: &mut Encoder<'_>, pools: &[Row<'_>]) -> fmt::Result
         let mut tokens = pools.iter().filter_map(|row| Some((row, row.gauges.token_since?)));
         tokens.try_for_each(|(row, since)| metric.of(&row.labels, since.timestamp()))
     })?;
-    let sums: [(&str, &str, &str, &str, fn(&Pool) -> &Sum); 2] = [
-        ("pool_drains", "Drains that ended", "pool_drain_seconds", "Duration of drains that ended", |pool| {
-            &pool.drains
-        }),
+    let sums: [([&str; 4], SumOf); 2] = [
         (
-            "pool_node_startups",
-            "New nodes that became ready",
-            "pool_node_startup_seconds",
-            "Time from launches of instances until their nodes were ready for the first time",
+            ["pool_drains", "Drains that ended", "pool_drain_seconds", "Duration of drains that ended"],
+            |pool| &pool.drains,
+        ),
+        (
+            [
+                "pool_node_startups",
+                "New nodes that became ready",
+                "pool_node_startup_seconds",
+                "Time from launches of instances until their nodes were ready for the first time",
+            ],
             |pool| &pool.startups,
         ),
     ];
-    for (count, about, total, about_total, sum) in sums {
+    for ([count, about, total, about_total], sum) in sums {
         encoder.counter(count, about, |metric| {
             pools.iter().try_for_each(|row| metric.of(&row.labels, sum(row.pool).count))
         })?;

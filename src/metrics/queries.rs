@@ -85,7 +85,7 @@ fn every_metric_in_a_query_is_in_a_scrape() {
     assert!(checked > 60, "{checked}");
 }
 
-/// The scrapes as OpenMetrics with times and the labels of the targets, for `promtool tsdb create-blocks-from openmetrics`.
+/// The scrapes as `OpenMetrics` with times and the labels of the targets, for `promtool tsdb create-blocks-from openmetrics`.
 /// As with `honorLabels`, the label `namespace` of an object stays.
 fn with_times(run: &[Scrape]) -> String {
     let mut all = String::new();

@@ -42,15 +42,12 @@ fn shown(text: &str, mask: &Mask) -> String {
     let masked = mask.apply(text);
     let lines: Vec<&str> = masked.lines().collect();
     let left_out = lines.len().saturating_sub(LINES);
-    let mut shown = String::new();
-    if left_out > 0 {
-        shown.push_str(&format!("  ({left_out} earlier lines left out)\n"));
-    }
-    for line in lines.iter().skip(left_out) {
+    let first = (left_out > 0).then(|| format!("  ({left_out} earlier lines left out)\n"));
+    let last = lines.iter().skip(left_out).map(|line| {
         let end = line.floor_char_boundary(LINE_LENGTH);
-        shown.push_str(&format!("  {}{}\n", &line[..end], if end < line.len() { " …" } else { "" }));
-    }
-    shown
+        format!("  {}{}\n", &line[..end], if end < line.len() { " …" } else { "" })
+    });
+    first.into_iter().chain(last).collect::<Vec<_>>().concat()
 }
 
 #[cfg(test)]
@@ -59,8 +56,8 @@ mod tests {
 
     #[test]
     fn the_last_lines_are_shown_and_none_is_endless() {
-        let text: String = (0..LINES + 5).map(|number| format!("line {number}\n")).collect();
-        let all = shown(&text, &Mask::new(b""));
+        let text: Vec<String> = (0..LINES + 5).map(|number| format!("line {number}\n")).collect();
+        let all = shown(&text.concat(), &Mask::new(b""));
         assert!(all.starts_with("  (5 earlier lines left out)\n  line 5\n"), "{all}");
         let long = shown(&"é ".repeat(LINE_LENGTH), &Mask::new(b""));
         assert!(long.len() < LINE_LENGTH + 10 && long.ends_with(" …\n"), "{long}");

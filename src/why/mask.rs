@@ -43,9 +43,9 @@ impl Mask {
         let lines = text.lines().map(|line| {
             let line = without_controls(line);
             let (begins, ends) = (line.contains("-----BEGIN "), line.contains("-----END "));
-            let is_key = in_key || begins;
-            in_key = (in_key || begins) && !ends;
-            if is_key {
+            let masked = in_key || begins;
+            in_key = masked && !ends;
+            if masked {
                 return MASKED.to_owned();
             }
             let mut line = line;

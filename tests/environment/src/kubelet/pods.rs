@@ -107,7 +107,7 @@ async fn schedule(client: &Client, nodes: &BTreeSet<String>, pods: &[Pod]) -> Re
     Ok(())
 }
 
-/// The Node that the DaemonSet controller has made a pod for, which it names in the pod's affinity.
+/// The Node that the `DaemonSet` controller has made a pod for, which it names in the pod's affinity.
 fn node_of_daemon(pod: &Pod) -> Option<&str> {
     let affinity = pod.spec.as_ref()?.affinity.as_ref()?.node_affinity.as_ref()?;
     let required = affinity.required_during_scheduling_ignored_during_execution.as_ref()?;

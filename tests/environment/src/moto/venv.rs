@@ -28,9 +28,9 @@ pub(super) fn python(say: Say<'_>) -> Result<PathBuf> {
     let mut hash = Sha256::new();
     hash.update(REQUIREMENTS);
     hash.update(version);
-    let digest = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>();
+    let digest: Vec<String> = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let cache = cache::folder()?;
-    let folder = cache.join(format!("moto-{digest}"));
+    let folder = cache.join(format!("moto-{}", digest.concat()));
     let (python, complete) = (folder.join("bin/python"), folder.join("complete"));
     if complete.is_file() {
         return Ok(python);

@@ -79,20 +79,16 @@ impl Session {
             .spawn()
             .context("cannot start bash")?;
         let group = bash.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
-        let ended = timeout(within, bash.wait()).await;
-        let failure = match ended {
-            Ok(status) => {
-                let status = status?;
-                (!status.success()).then(|| status.to_string())
+        let failure = if let Ok(status) = timeout(within, bash.wait()).await {
+            let status = status?;
+            (!status.success()).then(|| status.to_string())
+        } else {
+            if let Some(group) = group {
+                // It has not been waited for, so that the number is still that of the command.
+                let _ = killpg(group, Signal::SIGKILL);
             }
-            Err(_) => {
-                if let Some(group) = group {
-                    // It has not been waited for, so that the number is still that of the command.
-                    let _ = killpg(group, Signal::SIGKILL);
-                }
-                bash.wait().await?;
-                Some(format!("not within {} minutes", within.as_secs() / 60))
-            }
+            bash.wait().await?;
+            Some(format!("not within {} minutes", within.as_secs() / 60))
         };
         let output = String::from_utf8_lossy(&std::fs::read(&self.output)?).into_owned();
         Ok(Ran { failure, output, took: begun.elapsed() })

@@ -73,8 +73,7 @@ impl State {
     /// What core finds of the Node of a Machine that had one before or not: status and reason of `NodeReady`, as core's
     /// Machine controller words them.
     pub(super) fn node_ready(&self, id: &str, provisioned: bool, had_node: bool) -> (Status, &'static str) {
-        let has_node = provisioned && self.has_node(id);
-        match (has_node, had_node) {
+        match (provisioned && self.has_node(id), had_node) {
             _ if self.unreachable => (Status::Unknown, "ConnectionDown"),
             (true, _) if !self.running.contains_key(id) || self.down.contains(id) => {
                 (Status::Unknown, "NodeReadyUnknown")

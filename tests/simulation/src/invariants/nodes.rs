@@ -49,13 +49,14 @@ impl Invariants {
         }
         let api = self.api.state();
         let cached = api.machines.all_cached().filter(|machine| is_ready(machine));
-        let live = api.machines.iter().map(|(_, machine)| machine).filter(|machine| is_ready(machine));
+        // Also one that the same reconcile read from the API server, and then deleted.
+        let went = |name: &str| inner.budget.deleted.get(name).is_some_and(|at| *at >= inner.begun.at);
+        let live = api.machines.iter().map(|(_, machine)| machine).filter(|machine| {
+            is_ready(machine) || machine.has_node() && machine.is_ready() && went(&machine.name_any())
+        });
         let mut ready: BTreeSet<String> = cached.chain(live).map(|machine| machine.name_any()).collect();
         drop(api);
         ready.extend(inner.begun.ready.iter().cloned());
-        // One that the same reconcile read from the API server, and then deleted.
-        let since = inner.budget.available.iter().filter(|(_, at)| **at >= inner.begun.at);
-        ready.extend(since.map(|(name, _)| name.clone()));
         ready.retain(|name| name.starts_with(&format!("{}-i-", own.key.name)));
         let desired = desired(status, object.spec.max_size);
         if ready.len() < desired {

@@ -173,6 +173,12 @@ fn people(world: &mut World, pool: &Pool, act: &Act) {
         Act::BlockDrains(true) => world.block_drain("*", true),
         Act::BlockDrains(false) => world.unblock_drains(),
         Act::DrainSeconds(seconds) => world.set_drain_seconds(*seconds),
+        _ => nodes(world, pool, act),
+    }
+}
+
+fn nodes(world: &mut World, pool: &Pool, act: &Act) {
+    match act {
         Act::Mute(muted) => world.mute("*", *muted),
         Act::DeleteNode(which) => {
             if let Some(id) = one(world.in_service(pool), *which) {

@@ -62,11 +62,11 @@ impl World {
 
     /// The infrastructure of the Cluster is an `AWSCluster` in this VPC.
     pub fn add_aws_cluster(&self, vpc: &str) {
-        self.add_aws_cluster_with(json!({ "network": { "vpc": { "id": vpc } } }));
+        self.add_aws_cluster_with(&json!({ "network": { "vpc": { "id": vpc } } }));
     }
 
     /// The same with any spec.
-    pub fn add_aws_cluster_with(&self, spec: Value) {
+    pub fn add_aws_cluster_with(&self, spec: &Value) {
         let group = "infrastructure.cluster.x-k8s.io";
         let kind = GroupVersionKind::gvk(group, "v1beta2", "AWSCluster");
         let mut object = DynamicObject::new(CLUSTER, &ApiResource::from_gvk(&kind)).within(NAMESPACE);

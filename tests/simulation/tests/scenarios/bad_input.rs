@@ -158,7 +158,8 @@ async fn a_mistake_in_a_spec_is_reported_before_anything_is_created() -> Result<
         for policy in [ChangePolicy::Apply, ChangePolicy::Preview] {
             let mut world = World::new(Setup::default());
             add_other_vpc(&world);
-            world.add_aws_cluster_with(json!({ "region": "eu-west-1", "network": { "vpc": { "id": VPC } } }));
+            world
+                .add_aws_cluster_with(&json!({ "region": "eu-west-1", "network": { "vpc": { "id": VPC } } }));
             let mut right = None;
             let pool = world.add_pool_with("workers", 2, |spec| {
                 right = Some(spec.clone());
@@ -174,8 +175,8 @@ async fn a_mistake_in_a_spec_is_reported_before_anything_is_created() -> Result<
             ensure!(world.says(&pool, STALLED, "True", "Stalled"), "{}", world.describe());
             let mutations = world.mutations_since(0);
             ensure!(mutations.is_empty(), "{message}: {mutations:?}");
-            let reads = world.calls_since(0, None).len();
-            ensure!(reads <= 150, "{message}: {reads} calls in 10 minutes");
+            let calls = world.calls_since(0, None).len();
+            ensure!(calls <= 150, "{message}: {calls} calls in 10 minutes");
 
             let right = right.context("the spec")?;
             world.edit_pool(&pool, |pool| pool.spec = right.clone());
@@ -197,7 +198,7 @@ async fn a_mistake_in_a_spec_is_reported_before_anything_is_created() -> Result<
 #[tokio::test(start_paused = true)]
 async fn a_region_other_than_that_of_the_cluster_is_named() -> Result<()> {
     let mut world = World::new(Setup::default());
-    world.add_aws_cluster_with(json!({ "region": "us-east-1" }));
+    world.add_aws_cluster_with(&json!({ "region": "us-east-1" }));
     let tags = SubnetSelector::by_tags([("tier", "private")]);
     let pool = world.add_pool_with("workers", 2, |spec| spec.subnets = vec![tags]);
     world.run_for(TimeDelta::minutes(1)).await?;
