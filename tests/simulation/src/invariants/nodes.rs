@@ -49,12 +49,15 @@ impl Invariants {
         }
         let api = self.api.state();
         let cached = api.machines.all_cached().filter(|machine| is_ready(machine));
-        // Also one that the same reconcile read from the API server, and then deleted.
-        let went = |name: &str| inner.budget.deleted.get(name).is_some_and(|at| *at >= inner.begun.at);
-        let live = api.machines.iter().map(|(_, machine)| machine).filter(|machine| {
-            is_ready(machine) || machine.has_node() && machine.is_ready() && went(&machine.name_any())
-        });
+        let live = api.machines.iter().map(|(_, machine)| machine).filter(|machine| is_ready(machine));
         let mut ready: BTreeSet<String> = cached.chain(live).map(|machine| machine.name_any()).collect();
+        // One that the same reconcile read from the API server, and then deleted.
+        let deleted = inner.budget.deleted.iter().filter(|(_, at)| **at >= inner.begun.at);
+        let was_ready = |name: &&String| {
+            let machine = api.machines.get(&pool.sibling(name.as_str()));
+            machine.is_none_or(|machine| machine.has_node() && machine.is_ready())
+        };
+        ready.extend(deleted.map(|(name, _)| name).filter(was_ready).cloned());
         drop(api);
         ready.extend(inner.begun.ready.iter().cloned());
         ready.retain(|name| name.starts_with(&format!("{}-i-", own.key.name)));
