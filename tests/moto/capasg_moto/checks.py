@@ -357,7 +357,7 @@ def _server(*arguments: str) -> Iterator[int]:
         command = [sys.executable, "-m", "capasg_moto", f"--port={port}", f"--calls={folder}/calls", *arguments]
         with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
             try:
-                deadline = time.monotonic() + 120
+                deadline = time.monotonic() + 600
                 while not _seeded(port):
                     if process.poll() is not None or time.monotonic() > deadline:
                         raise SystemExit("the server does not answer")

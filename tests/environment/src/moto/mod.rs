@@ -28,8 +28,11 @@ use crate::{
     wait::{Look, wait_until},
 };
 
-/// How long the server may take to answer; it imports several hundred modules.
-const READY: Duration = Duration::from_mins(2);
+/// How long the server may take to answer: it imports several hundred modules, for minutes where other work has the processors.
+const READY: Duration = Duration::from_mins(10);
+
+/// How long all checks of the corrections may take: 15 s alone, and minutes where other work has the processors.
+const CHECKS: Duration = Duration::from_mins(15);
 
 /// What exists in the account before anything else: what a user prepares.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -93,7 +96,7 @@ impl Moto {
     /// Starts it on a free port of 127.0.0.1. The first time, its packages are installed into the cache.
     ///
     /// # Errors
-    /// When Python or a package is missing, or the server does not answer within two minutes.
+    /// When Python or a package is missing, or the server does not answer within ten minutes.
     pub async fn start(run: &Arc<RunFolder>) -> Result<Self> {
         let python = spawn_blocking(|| venv::python(&say)).await??;
         let port = ports::free()?;
@@ -123,6 +126,7 @@ impl Moto {
         let checks = Runner::new(python)
             .env("PYTHONPATH", venv::sources())
             .env("PYTHONDONTWRITEBYTECODE", "1")
+            .limit(CHECKS)
             .output(["-m", "capasg_moto.checks"], None)
             .await?;
         let wrong: Vec<&str> = checks.stdout.lines().filter(|line| !line.ends_with(": ok")).collect();
