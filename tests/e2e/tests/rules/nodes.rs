@@ -107,8 +107,11 @@ async fn instances_that_never_join_and_a_deleted_node_are_reported() -> Result<(
 
         becomes(rig, &Verdict::of("Scaling", ("False", "WaitingForNodes"), "True", "InProgress")).await?;
         columns_become(rig, ["1", "1", "0", "1", "Scaling"]).await?;
-        let owner = rig.machine_pools().get(POOL).await?;
-        ensure!(owner.data["status"]["initialization"]["infrastructureProvisioned"] == true);
+        eventually("core has read that the pool is provisioned", async || {
+            let status = rig.machine_pools().get(POOL).await?.data["status"].take();
+            Ok(Look::when(status["initialization"]["infrastructureProvisioned"] == true, status.to_string()))
+        })
+        .await?;
 
         let timeout = json!({"spec": {"nodeStartupTimeoutSeconds": SECONDS}});
         rig.patch_pool(POOL, &timeout).await?;
