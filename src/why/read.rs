@@ -1,7 +1,5 @@
 //! Reads a pool with its Machines from the management cluster, with the permissions of the user.
 
-use std::collections::BTreeMap;
-
 use anyhow::{Context as _, Result, bail};
 use capasg_api::{
     ASGMachine, ASGMachinePool,
@@ -9,7 +7,7 @@ use capasg_api::{
     names::labels,
 };
 use chrono::Utc;
-use kube::{Api, Client, ResourceExt as _, api::ListParams};
+use kube::{Api, Client, ResourceExt as _, api::ListParams, core::Selector};
 
 use super::pool::PoolWhy;
 
@@ -76,16 +74,12 @@ async fn of(client: &Client, namespace: &str, pool: ASGMachinePool) -> Result<Po
     let cluster = pool.labels().get(labels::CLUSTER_NAME).cloned();
     let (mut asg_machines, mut machines) = (Vec::new(), Vec::new());
     if let (Some(owner), Some(cluster)) = (&owner, &cluster) {
-        let selector = selector(&labels::of_machine(cluster, owner));
+        let selector: Selector = labels::of_machine(cluster, owner).into_iter().collect();
+        let selector = ListParams::default().labels_from(&selector);
         let own: Api<ASGMachine> = Api::namespaced(client.clone(), namespace);
         asg_machines = own.list(&selector).await.context("cannot read ASGMachines")?.items;
         let core: Api<Machine> = Api::namespaced(client.clone(), namespace);
         machines = core.list(&selector).await.context("cannot read Machines")?.items;
     }
     Ok(PoolWhy::new(&pool, owner, cluster, &asg_machines, &machines, Utc::now()))
-}
-
-fn selector(labels: &BTreeMap<String, String>) -> ListParams {
-    let parts: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    ListParams::default().labels(&parts.join(","))
 }

@@ -16,12 +16,13 @@ use async_trait::async_trait;
 use capasg_api::{
     ASGMachine, ASGMachinePool,
     capi::{Cluster, ContractReference, Machine, MachinePool, bootstrap_resource, spec_of},
-    names::{labels, must_format_value},
+    names::labels,
 };
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
     Api, Client, ResourceExt,
     api::{DynamicObject, ListParams},
+    core::Selector,
 };
 use serde_json::Value;
 
@@ -173,11 +174,6 @@ impl Kubernetes for ApiServer {
 }
 
 fn by_labels(scope: &PoolScope) -> ListParams {
-    let pool = must_format_value(&scope.machine_pool);
-    ListParams::default().labels(&format!(
-        "{}={},{}={pool}",
-        labels::CLUSTER_NAME,
-        scope.cluster,
-        labels::POOL_NAME
-    ))
+    let selector: Selector = labels::of_machine(&scope.cluster, &scope.machine_pool).into_iter().collect();
+    ListParams::default().labels_from(&selector)
 }
