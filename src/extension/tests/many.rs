@@ -4,13 +4,13 @@ use std::{collections::BTreeMap, time::Instant};
 
 use capasg_cloud::Clock;
 use capasg_extensions::blocks::Cause;
-use capasg_test_objects::{minimal_pool, with};
+use capasg_test_objects::{is_long, minimal_pool, with};
 
 use super::{requests::Requests, *};
 
 /// Generated requests of each hook. `make test-all` and `make conformance` take the long form.
 fn requests_per_hook() -> u64 {
-    if std::env::var_os("CAPASG_CONFORMANCE").is_some() { 10_000 } else { 200 }
+    if is_long() { 10_000 } else { 200 }
 }
 
 /// The pools of a Cluster by its name.

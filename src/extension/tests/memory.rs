@@ -3,6 +3,7 @@
 use std::{fs, sync::Mutex};
 
 use capasg_cloud::Clock;
+use capasg_test_objects::is_long;
 use chrono::TimeDelta;
 
 use super::{requests::Requests, *};
@@ -12,10 +13,6 @@ const PERIOD: TimeDelta = TimeDelta::minutes(31);
 const PERIODS: u64 = 10;
 
 /// The long form has a million requests.
-fn is_long() -> bool {
-    std::env::var_os("CAPASG_CONFORMANCE").is_some()
-}
-
 fn requests_of_a_period() -> u64 {
     if is_long() { 100_000 } else { 300 }
 }

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use capasg_api::{ASGMachinePool, ASGMachinePoolTemplate};
 use capasg_e2e::{Setup, rule};
 use capasg_environment::dynamic;
-use capasg_test_objects::Generator;
+use capasg_test_objects::{Generator, is_long};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::{
     Error,
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 /// All of them where there is time, else a part that differs from nothing in kind.
 fn how_many() -> u64 {
-    if std::env::var_os("CAPASG_CONFORMANCE").is_some() { 10_000 } else { 1_500 }
+    if is_long() { 10_000 } else { 1_500 }
 }
 
 /// How many are under way at a time: more would wait in the API server's own queues.

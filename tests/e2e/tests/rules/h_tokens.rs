@@ -10,6 +10,7 @@ use capasg_e2e::{
 };
 use capasg_environment::{Join, Look, WorkloadCluster, dynamic};
 use capasg_fake_aws::{Service, Tree};
+use capasg_test_objects::is_long;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
@@ -21,8 +22,7 @@ const ROTATIONS: usize = 5;
 const SAMPLED_EVERY: Duration = Duration::from_millis(500);
 
 fn rotations() -> usize {
-    let conformance = std::env::var("CAPASG_CONFORMANCE").is_ok_and(|value| value == "1");
-    if conformance { ROTATIONS_FOR_CONFORMANCE } else { ROTATIONS }
+    if is_long() { ROTATIONS_FOR_CONFORMANCE } else { ROTATIONS }
 }
 
 /// The bootstrap token that the bootstrap Secret holds now; empty while there is none.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use capasg_e2e::{CLUSTER, DEADLINE, Rig, Setup, Topology, eventually, rule};
 use capasg_environment::{Look, Write, wait_until};
+use capasg_test_objects::is_long;
 use chrono::{DateTime, Utc};
 use kube::{ResourceExt, api::ListParams};
 use serde_json::json;
@@ -23,8 +24,7 @@ const KINDS: &str = "asgmachinepools,asgmachinepooltemplates,asgmachines,machine
                      kubeadmconfigtemplates,clusterclasses";
 
 fn watched() -> Duration {
-    let conformance = std::env::var("CAPASG_CONFORMANCE").is_ok_and(|value| value == "1");
-    if conformance { WATCHED_FOR_CONFORMANCE } else { WATCHED }
+    if is_long() { WATCHED_FOR_CONFORMANCE } else { WATCHED }
 }
 
 /// Writes since `begin`, but for the Cluster's own, which the test edits, and what the bootstrap provider does when it

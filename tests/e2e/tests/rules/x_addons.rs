@@ -20,11 +20,6 @@ use serde_json::{Value, json};
 
 const PROXY: &str = "demo";
 
-/// Whether tests take their long form.
-fn is_long() -> bool {
-    std::env::var("CAPASG_CONFORMANCE").is_ok_and(|value| value == "1")
-}
-
 /// What the chart was installed or upgraded with, as its `ConfigMap` shows.
 struct Installed {
     chart: String,

@@ -4,12 +4,12 @@
 use anyhow::{Result, ensure};
 use capasg_api::ASGMachinePool;
 use capasg_simulation::{Setup, World, pool_spec, run};
-use capasg_test_objects::Generator;
+use capasg_test_objects::{Generator, is_long};
 use chrono::TimeDelta;
 
 /// All of them where there is time.
 fn how_many() -> u64 {
-    if std::env::var_os("CAPASG_CONFORMANCE").is_some() { 10_000 } else { 1_000 }
+    if is_long() { 10_000 } else { 1_000 }
 }
 
 /// How a pool with this spec begins: every write, in order.

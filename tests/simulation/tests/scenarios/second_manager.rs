@@ -2,10 +2,11 @@
 
 use anyhow::{Result, ensure};
 use capasg_simulation::simulation::{Moves, simulate_moves};
+use capasg_test_objects::is_long;
 
 /// More of them where there is time.
 fn how_many() -> u64 {
-    if std::env::var_os("CAPASG_CONFORMANCE").is_some() { 500 } else { 40 }
+    if is_long() { 500 } else { 40 }
 }
 
 // Rules: F5, M2, M4, M8

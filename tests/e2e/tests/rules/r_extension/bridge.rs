@@ -10,6 +10,7 @@ use capasg_e2e::{
     shared_workload_api, text,
 };
 use capasg_environment::{Chart, Look, dynamic};
+use capasg_test_objects::is_long;
 use chrono::DateTime;
 use k8s_openapi::api::core::v1::Service;
 use kube::{
@@ -19,7 +20,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::{
-    BETWEEN, FIRST, is_long, known_hooks,
+    BETWEEN, FIRST, known_hooks,
     moments::{Audit, in_order},
     put_image_of_first, refer, say, says,
 };

@@ -10,6 +10,7 @@ use capasg_e2e::{
     Addons, CLUSTER, Charts, DEMO, Rig, Setup, condition_of, eventually, rule, shared_workload_api,
 };
 use capasg_environment::{ChartRepository, Login, Look, wait_until};
+use capasg_test_objects::is_long;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api,
@@ -18,7 +19,6 @@ use kube::{
 use serde_json::{Value, json};
 
 use self::cases::{Case, PICKY, SLOW, STRICT, cases};
-use super::is_long;
 
 const LOGIN: Login<'static> = ("robot", "s3cret-of-the-repository");
 /// The Cluster whose API server stops responding.

@@ -19,6 +19,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use capasg_e2e::{Addons, CLUSTER, Caaph, Charts, MAP, Rig, Setup, rule, shared_workload_api};
 use capasg_environment::{Chart, Management, WorkloadCluster};
+use capasg_test_objects::is_long;
 use futures::future::try_join_all;
 use serde_json::{Value, json};
 
@@ -30,10 +31,7 @@ use self::{
     side::Side,
     table::Row,
 };
-use super::{
-    is_long,
-    other::{other, stop},
-};
+use super::other::{other, stop};
 
 const ACCOUNT: &str =
     "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {{ .Release.Name }}-controller\n";

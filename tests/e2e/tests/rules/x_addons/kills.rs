@@ -17,10 +17,10 @@ use std::{
 
 use anyhow::{Result, ensure};
 use capasg_e2e::{Random, SEED, Setup, rule, seed};
+use capasg_test_objects::is_long;
 use futures::future::try_join_all;
 
 use self::lane::Lane;
-use super::is_long;
 
 /// How often each victim is killed in each operation, in the long form.
 const MOMENTS: usize = 30;
