@@ -1,15 +1,10 @@
 //! The health scripts for Argo CD, run by its interpreter on objects with the conditions that the controllers set.
 
-use std::{
-    io::Write as _,
-    process::{Command, Stdio},
-};
-
 use capasg_api::{
     conditions::{self, Finding, POOL, READY, RECONCILING, STALLED, Status, pool_summary},
     reasons::{group_ready, nodes_ready, scaling_healthy, up_to_date},
 };
-use capasg_environment::argocd_health;
+use capasg_environment::{argocd_health, filter};
 use chrono::DateTime;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
@@ -31,21 +26,10 @@ fn script(kind: &str) -> String {
 /// The health of each object: status and message.
 fn healths(kind: &str, objects: &[Value]) -> Vec<(String, String)> {
     let program = argocd_health(&|line| eprintln!("{line}")).unwrap();
-    let mut argo = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let script = script(kind);
-    let mut input = argo.stdin.take().unwrap();
-    for object in objects {
-        writeln!(input, "{}", json!({"script": script, "object": object})).unwrap();
-    }
-    drop(input);
-    let output = argo.wait_with_output().unwrap();
-    assert!(output.status.success(), "{kind}");
-    let answers: Vec<Value> = String::from_utf8(output.stdout)
-        .unwrap()
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    assert_eq!(answers.len(), objects.len());
+    let questions: Vec<Value> =
+        objects.iter().map(|object| json!({"script": script, "object": object})).collect();
+    let answers = filter(&program, &questions).unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     answers.iter().map(|answer| (text(&answer["status"]), text(&answer["message"]))).collect()
 }

@@ -1,3 +1,5 @@
+//! The metrics of pools, as Prometheus reads them.
+
 use std::time::Instant;
 
 use capasg_api::{

@@ -7,7 +7,10 @@ use capasg_environment::{
     ApiServer, Environment, Join, Kubelets, Manager, ManagerOptions, ManagerPlan, Scenario, WorkloadCluster,
     scenario,
 };
-use tokio::sync::{Mutex, OnceCell};
+use tokio::{
+    process::Command,
+    sync::{Mutex, OnceCell},
+};
 
 use crate::setup::{CLUSTER, Control, Setup, marker};
 
@@ -91,6 +94,25 @@ impl<'a> Rig<'a> {
     /// When the test has none.
     pub fn cluster(&self) -> Result<&WorkloadCluster> {
         self.cluster.as_ref().context("this test has no cluster")
+    }
+
+    /// What `capasg why` prints in the namespace of this test, as a user calls it.
+    ///
+    /// # Errors
+    /// When the command fails.
+    pub async fn why(&self, args: &[&str]) -> Result<String> {
+        let environment = &self.scenario.environment;
+        let program = environment.settings().manager.clone().context("no program")?;
+        let output = Command::new(program)
+            .arg("why")
+            .args(args)
+            .args(["--namespace", &self.scenario.namespace, "--kubeconfig"])
+            .arg(environment.management().api().kubeconfig())
+            .envs(environment.cloud().env())
+            .output()
+            .await?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Ok(String::from_utf8(output.stdout)?)
     }
 
     /// The kubelets.

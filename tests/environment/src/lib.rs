@@ -99,7 +99,7 @@ pub use process::{Process, Program, tail};
 pub use run_folder::RunFolder;
 pub use scenario::{PATIENCE, Scenario, scenario};
 pub use tools::{
-    Capa, Say, Tools, add_on_charts, add_on_programs, argocd_health, caaph, capa, capa_definitions,
+    Capa, Say, Tools, add_on_charts, add_on_programs, argocd_health, caaph, capa, capa_definitions, filter,
 };
 pub use wait::{Look, wait_for_object, wait_gone, wait_until};
 pub use workload::{WorkloadCluster, control_plane_secrets, dynamic, report_stub_control_plane};

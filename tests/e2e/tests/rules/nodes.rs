@@ -1,15 +1,10 @@
 //! What is reported of the Nodes of a pool: what users, `capasg why` and kstatus read before and after the timeout.
 
-use std::{
-    io::Write as _,
-    process::{Command, Stdio},
-};
-
 use anyhow::{Context as _, Result, ensure};
 use capasg_api::conditions;
 use capasg_api::names::annotations::REPLACE;
 use capasg_e2e::{Rig, Setup, eventually, manifest::Bootstrap, rule, text};
-use capasg_environment::Look;
+use capasg_environment::{Look, filter};
 use serde_json::{Value, json};
 
 const POOL: &str = "deaf";
@@ -22,27 +17,9 @@ const SECRET: &str = "abcdef.0123456789abcdef";
 async fn kstatus(rig: &Rig<'_>) -> Result<String> {
     let pool = rig.scenario.kubectl(&["get", "asgmachinepool", POOL, "--output=json"]).await?;
     let pool: Value = serde_json::from_str(&pool)?;
-    let mut program = Command::new(rig.scenario.environment.tools().program("kstatus"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()?;
-    writeln!(program.stdin.take().context("no input")?, "{pool}")?;
-    let output = program.wait_with_output()?;
-    ensure!(output.status.success());
-    let answer: Value = serde_json::from_slice(&output.stdout)?;
-    Ok(answer["status"].as_str().context("no status")?.to_owned())
-}
-
-async fn why(rig: &Rig<'_>, args: &[&str]) -> Result<String> {
-    let environment = &rig.scenario.environment;
-    let mut command =
-        tokio::process::Command::new(environment.settings().manager.clone().context("no program")?);
-    command.arg("why").args(args).args(["--namespace", &rig.scenario.namespace, "--kubeconfig"]);
-    command.arg(environment.management().api().kubeconfig()).envs(environment.cloud().env());
-    let output = command.output().await?;
-    let shown = String::from_utf8(output.stdout)?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Ok(shown)
+    let kstatus = rig.scenario.environment.tools().program("kstatus");
+    let answers = tokio::task::spawn_blocking(move || filter(&kstatus, &[pool])).await??;
+    Ok(answers[0]["status"].as_str().context("no status")?.to_owned())
 }
 
 /// What users and tools read.
@@ -127,14 +104,14 @@ async fn instances_that_never_join_and_a_deleted_node_are_reported() -> Result<(
         ensure!(stalled.message.contains(&id) && stalled.message.contains("security groups"), "{stalled:?}");
 
         // The pool, its MachinePool, and a name without a kind lead to the same; the Cluster has another name.
-        let shown = why(rig, &[&format!("asgmachinepool/{POOL}")]).await?;
+        let shown = rig.why(&[&format!("asgmachinepool/{POOL}")]).await?;
         for part in ["NodesReady False NodeStartupTimeout", "no Node has joined", &id, "Instance profile"] {
             ensure!(shown.contains(part), "{part:?} is not in:\n{shown}");
         }
         for target in [POOL, &format!("machinepool/{POOL}")] {
-            ensure!(why(rig, &[target]).await?.contains("no Node has joined"), "{target}");
+            ensure!(rig.why(&[target]).await?.contains("no Node has joined"), "{target}");
         }
-        let shown = why(rig, &[POOL, "--console", &id]).await?;
+        let shown = rig.why(&[POOL, "--console", &id]).await?;
         ensure!(shown.contains("Linux version") && shown.contains("login:"), "{shown}");
         ensure!(shown.contains("[masked]") && !shown.contains(SECRET), "{shown}");
 
@@ -165,7 +142,7 @@ async fn instances_that_never_join_and_a_deleted_node_are_reported() -> Result<(
         becomes(rig, &Verdict::of("Scaling", ("False", "WaitingForNodes"), "True", "InProgress")).await?;
         rig.patch_pool(POOL, &timeout).await?;
         becomes(rig, &Verdict::of("Degraded", ("False", "NodeDeleted"), "False", "Failed")).await?;
-        let shown = why(rig, &[POOL]).await?;
+        let shown = rig.why(&[POOL]).await?;
         ensure!(shown.contains(&format!("Node {node} joined and was deleted")), "{shown}");
         rig.delete(POOL).await
     })

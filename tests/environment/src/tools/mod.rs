@@ -8,6 +8,7 @@ mod build;
 mod capa;
 mod charts;
 mod core;
+mod filter;
 mod module;
 
 use std::{
@@ -28,6 +29,7 @@ pub use self::{
     build::Say,
     capa::{Capa, capa, capa_definitions},
     charts::add_on_charts,
+    filter::filter,
 };
 use crate::cache;
 
