@@ -34,7 +34,7 @@ impl References {
                     continue;
                 }
                 let message = format!(
-                    "the VPC of the security groups with {} is unknown because spec.subnets selects no subnet; see \
+                    "the VPC of the security groups with {} is unknown until spec.subnets selects subnets of one VPC; see \
                      condition GroupReady.",
                     describe(&selector)
                 );
