@@ -194,6 +194,8 @@ pub mod events {
     pub const CHANGE_WITHOUT_EFFECT: &str = "ChangeWithoutEffect";
     /// Warning: a drain exceeded its timeout.
     pub const DRAIN_TIMED_OUT: &str = "DrainTimedOut";
+    /// Warning: instances in service had no ready Node for longer than `spec.nodeStartupTimeoutSeconds`.
+    pub const NODES_NOT_READY: &str = "NodesNotReady";
     /// Warning: the group has another owner ID, or none, or is in another account.
     pub const GROUP_NOT_OWNED: &str = "GroupNotOwned";
     /// Warning: the launch template has another owner ID, or none.

@@ -85,7 +85,13 @@ async fn observe_and_decide(
 
 /// Drops the memory of a deleted pool. This waits for a reconcile of the pool in progress.
 pub async fn forget(context: &Context, key: &ObjectKey) {
-    let Some(memory) = context.known_memory(key) else { return };
+    let Some(memory) = context.known_memory(key) else {
+        // A reconcile that read the pool before its deletion may have reported it after the memory was dropped.
+        if context.kubernetes.pool(key).is_none() {
+            context.observer.forgotten(key);
+        }
+        return;
+    };
     let mut memory = memory.lock().await;
     if context.kubernetes.pool(key).is_some() {
         // A pool of that name was created meanwhile, and may be registered for the same group.

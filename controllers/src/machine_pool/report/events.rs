@@ -1,9 +1,10 @@
 //! The events about what report finds. Each is published once, however often it is found.
 
 use capasg_api::{
-    conditions::{CLOUD_REACHABLE, GROUP_READY},
+    conditions::{self, CLOUD_REACHABLE, Finding, GROUP_READY, NODES_READY, Status},
     names::events,
     pool::ChangePolicy,
+    reasons::nodes_ready,
 };
 use capasg_cloud::{CloudError, InstanceTypes};
 
@@ -110,6 +111,23 @@ pub async fn rollout(context: &Context, input: &Input<'_>, memory: &PoolMemory) 
         _ => return,
     };
     context.publish(&input.objects.pool, EventType::Normal, reason, message).await;
+}
+
+/// One event when Nodes exceed `spec.nodeStartupTimeoutSeconds`, and one when the reason changes. They follow the status, so
+/// that a new leader repeats none.
+pub async fn nodes(context: &Context, input: &Input<'_>, finding: Option<&Finding>, memory: &PoolMemory) {
+    let is_overdue = |finding: &&Finding| {
+        finding.status == Status::False && finding.reason != nodes_ready::WAITING_FOR_NODES
+    };
+    let Some(finding) = finding.filter(is_overdue) else { return };
+    let reported = || {
+        let conditions = &input.objects.pool.status.as_ref()?.conditions;
+        Some(conditions::get(conditions, NODES_READY)?.reason.as_str())
+    };
+    if memory.published.nodes().or_else(reported) != Some(finding.reason) {
+        let message = event_note(&finding.message);
+        context.publish(&input.objects.pool, EventType::Warning, events::NODES_NOT_READY, message).await;
+    }
 }
 
 /// Counts launches that failed, and publishes one event for each reason until launches succeed again.

@@ -87,12 +87,15 @@ pub async fn report(
     }
     write(context, &input, &observation.machines, memory).await?;
     events::rollout(context, &input, memory).await;
+    let nodes = input.nodes().map(|nodes| nodes.finding(input.objects));
+    events::nodes(context, &input, nodes.as_ref(), memory).await;
     let is_provisioned = observed.group.present().is_some() && !input.is_not_owned();
     let uid = input.objects.pool.uid().filter(|_| is_provisioned);
     let report = Report::Status {
         provisioned: uid.as_ref(),
         rollout: input.rollout_status.as_ref(),
         rolling_out: rollout_conditions::is_rolling_out(&input),
+        nodes: nodes.map(|nodes| nodes.reason),
         external: desired
             .as_ref()
             .is_some_and(|desired| desired.owner.is_reported_external(plan.handed_back)),

@@ -186,8 +186,6 @@ fn is_replacing(rollout: Option<&RolloutPhase>) -> bool {
     match rollout {
         Some(
             RolloutPhase::Settling
-            | RolloutPhase::Held
-            | RolloutPhase::Unread
             | RolloutPhase::OutOfBudget
             | RolloutPhase::Refreshing { .. }
             | RolloutPhase::Rolling { .. },
@@ -195,6 +193,9 @@ fn is_replacing(rollout: Option<&RolloutPhase>) -> bool {
         None
         | Some(
             RolloutPhase::OnDelete
+            // They may last until a user or AWS does something.
+            | RolloutPhase::Held
+            | RolloutPhase::Unread
             | RolloutPhase::Rejected
             | RolloutPhase::Paused { .. }
             | RolloutPhase::Closed { .. }

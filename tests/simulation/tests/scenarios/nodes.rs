@@ -74,6 +74,8 @@ async fn instances_that_never_join_stall_the_pool_after_ten_minutes() -> Result<
         let found = verdict(&world, &pool)?;
         ensure!(found == verdict_of, "after {minute} min: {found:?}\n{}", world.describe());
         ensure!(is_provisioned(&world, &pool), "after {minute} min");
+        let published = world.events("NodesNotReady").len();
+        ensure!(published == usize::from(verdict_of != waiting()), "after {minute} min: {published} events");
     }
     let told = world.condition(&pool, NODES_READY).context("NodesReady")?;
     for id in world.in_service(&pool) {
@@ -85,6 +87,7 @@ async fn instances_that_never_join_stall_the_pool_after_ten_minutes() -> Result<
     world.run_for(TimeDelta::minutes(3)).await?;
     ensure!(verdict(&world, &pool)? == stalled("NodeStartupTimeout"));
     ensure!(world.journal.since(writes).iter().all(|entry| !entry.changed), "{}", world.describe());
+    ensure!(world.events("NodesNotReady").len() == 1, "{:?}", world.events("NodesNotReady"));
     world.mute("*", false);
     becomes(&mut world, &pool, &settled(), TimeDelta::minutes(3)).await?;
     world.finish()
@@ -124,6 +127,8 @@ async fn a_deleted_node_makes_an_instance_that_lost_its_node() -> Result<()> {
     becomes(&mut world, &pool, &stalled("NodeDeleted"), TimeDelta::minutes(2)).await?;
     let told = world.condition(&pool, NODES_READY).context("NodesReady")?;
     ensure!(told.message.contains(&id) && told.message.contains("1 of 3"), "{}", told.message);
+    ensure!(world.events("NodesNotReady").iter().all(|note| note.contains(&id)));
+    ensure!(world.events("NodesNotReady").len() == 1);
     // A user deletes the Machine, as the message says.
     let machine = world.machine_of(&pool, &id)?;
     world.delete_machine(&machine);

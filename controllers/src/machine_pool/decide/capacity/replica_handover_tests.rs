@@ -248,7 +248,8 @@ fn g2_a_cache_that_is_behind_hands_no_replicas_back_again() {
     let mut pool = Pool::theirs(3);
     pool.owner.annotations_mut().clear();
     assert!(pool.plan().handed_back);
-    let report = Report::Status { provisioned: None, rollout: None, rolling_out: false, external: false };
+    let report =
+        Report::Status { provisioned: None, rollout: None, rolling_out: false, nodes: None, external: false };
     pool.stage.memory.record(Entry::Reported(report), now());
     pool.plan();
     assert_eq!(pool.stage.desired.owner, ReplicaOwner::MachinePool);

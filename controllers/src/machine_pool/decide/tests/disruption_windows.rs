@@ -83,8 +83,13 @@ fn a_launch_template_that_cannot_be_read_removes_no_surge() {
     stage.observed.template = Known::Unread(None);
     let scale_in = ["annotate p-i-3", "delete p-i-3"];
     assert_eq!(kubernetes(&stage.plan()), scale_in, "no rollout is known");
-    let report =
-        Report::Status { provisioned: None, rollout: Some(&reported), rolling_out: true, external: false };
+    let report = Report::Status {
+        provisioned: None,
+        rollout: Some(&reported),
+        rolling_out: true,
+        nodes: None,
+        external: false,
+    };
     stage.memory.record(Entry::Reported(report), stage.clock);
     assert!(stage.plan().is_empty(), "{:?}", stage.plan());
     stage.desired.replicas = 2;

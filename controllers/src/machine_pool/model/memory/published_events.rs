@@ -16,6 +16,8 @@ pub struct PublishedEvents {
     adoption: bool,
     /// Whether a rollout was in progress; the pool's status reports it as well, but may lag.
     rolling_out: Option<bool>,
+    /// The reason of `NodesReady`; the pool's status reports it as well, but may lag.
+    nodes: Option<&'static str>,
     /// Why AWS rejected to describe the instance types.
     instance_types: Option<String>,
     /// Drift that was corrected, and when.
@@ -50,6 +52,12 @@ impl PublishedEvents {
         self.rolling_out
     }
 
+    /// The reason of `NodesReady` that was last reported; `None` if this process reported none.
+    #[must_use]
+    pub fn nodes(&self) -> Option<&'static str> {
+        self.nodes
+    }
+
     /// Whether no event was published for this rejection of `DescribeInstanceTypes`.
     #[must_use]
     pub fn is_new_instance_types(&self, message: Option<&String>) -> bool {
@@ -77,6 +85,11 @@ impl PublishedEvents {
     /// Records whether a rollout is in progress.
     pub(super) fn set_rolling_out(&mut self, rolling_out: bool) {
         self.rolling_out = Some(rolling_out);
+    }
+
+    /// Records the reason of `NodesReady`.
+    pub(super) fn set_nodes(&mut self, reason: &'static str) {
+        self.nodes = Some(reason);
     }
 
     /// Records that a rejection of `DescribeInstanceTypes` was published, or that it is accepted again.

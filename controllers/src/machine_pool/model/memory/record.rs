@@ -81,6 +81,8 @@ pub enum Report<'a> {
         rollout: Option<&'a RolloutStatus>,
         /// Whether a rollout is in progress.
         rolling_out: bool,
+        /// The reason of `NodesReady`; `None` if the group was not read.
+        nodes: Option<&'static str>,
         /// Whether replicas are managed externally.
         external: bool,
     },
@@ -338,7 +340,7 @@ impl PoolMemory {
 
     fn reported(&mut self, report: Report<'_>, now: DateTime<Utc>) {
         match report {
-            Report::Status { provisioned, rollout, rolling_out, external } => {
+            Report::Status { provisioned, rollout, rolling_out, nodes, external } => {
                 if provisioned.is_some() {
                     self.ownership.report_provisioned(provisioned);
                 }
@@ -353,6 +355,9 @@ impl PoolMemory {
                 self.rollout_progress.report(self.rollout.reported(), rollout);
                 self.rollout.report(rollout);
                 self.published.set_rolling_out(rolling_out);
+                if let Some(nodes) = nodes {
+                    self.published.set_nodes(nodes);
+                }
                 self.replicas.report(external);
             }
             Report::Blocker(blocker) => self.published.set_blocker(blocker),

@@ -69,7 +69,8 @@ fn w26_a_refresh_of_a_rollout_that_is_over_does_not_count() {
     let mut stage = outdated(false);
     followed(&mut stage, RolloutWait::Refresh);
     *stage.memory.refreshes.start_mut() = Some(stage.clock - TimeDelta::seconds(40));
-    let over = Report::Status { provisioned: None, rollout: None, rolling_out: false, external: false };
+    let over =
+        Report::Status { provisioned: None, rollout: None, rolling_out: false, nodes: None, external: false };
     stage.memory.record(Entry::Reported(over), stage.clock);
     let ended_at = Some(stage.clock - TimeDelta::seconds(30));
     listed(&mut stage, vec![InstanceRefresh { ended_at, ..refresh("Cancelled", Some(2)) }]);
