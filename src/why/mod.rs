@@ -5,6 +5,8 @@ mod mask;
 mod pool;
 mod read;
 mod text;
+#[cfg(test)]
+mod verdicts;
 
 use anyhow::{Context as _, Result, bail};
 use capasg_extensions::client::history;
