@@ -68,8 +68,9 @@ pub mod launch_template_ready {
     /// The bootstrap data exceeds the 16 KiB that EC2 accepts as user data, even when compressed (H6).
     ///
     /// Remedy: reduce the data that the message names: put files into the image, or download them at boot. The kubeadm
-    /// provider renders an edit with its next token, and only after a node has joined; before that, set another
-    /// KubeadmConfig in `bootstrap.configRef` of the MachinePool and remove `bootstrap.dataSecretName` in the same edit.
+    /// provider renders an edit with its next token, and only while all nodes have joined; while nodes are missing, set
+    /// another KubeadmConfig in `bootstrap.configRef` of the MachinePool and remove `bootstrap.dataSecretName` in the
+    /// same edit.
     /// See docs/users/bootstrap-data.md.
     pub const BOOTSTRAP_DATA_TOO_LARGE: &str = "BootstrapDataTooLarge";
     /// The image or the SSM parameter does not exist, or the parameter holds no image ID.

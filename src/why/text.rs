@@ -142,8 +142,14 @@ impl PoolWhy {
                 ),
                 text(
                     "Bootstrap token: it must have been valid when the instance started; tokens expire after 15 minutes \
-                     unless the manager of the kubeadm bootstrap provider is configured otherwise, and are renewed while \
-                     CAPASG runs",
+                     unless the manager of the kubeadm bootstrap provider is configured otherwise. That provider renews \
+                     them, and CAPASG writes them into the launch template",
+                ),
+                text(
+                    "Bootstrap config: while nodes are missing, the kubeadm bootstrap provider does not render an edited \
+                     KubeadmConfig; set bootstrap.configRef of the MachinePool to one with another name and remove \
+                     bootstrap.dataSecretName in the same edit, or delete the Secret of the token in kube-system of the \
+                     workload cluster",
                 ),
                 text(
                     "Clock of the instance: certificates are rejected if it is wrong (Amazon Time Sync, 169.254.169.123)",
