@@ -19,7 +19,7 @@ LOCKED := $(if $(CI),--locked)
 VERSION := v$(shell sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 IMAGE ?= ghcr.io/capasg/cluster-api-provider-asg
 CARGO_DENY_VERSION := 0.20.2
-CARGO_DENY := $(CAPASG_CACHE)/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
+export CARGO_DENY := $(CAPASG_CACHE)/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
 CORE ?=
 # Of `make simulate`.
 SEEDS ?= 2000

@@ -162,6 +162,8 @@ impl ApiServer {
             .flag("--audit-log-path", &audit_log)
             // Otherwise a new file begins after 100 MB.
             .flag("--audit-log-maxsize", "10000")
+            // It has memory, and little processor time: it collects garbage half as often as by default.
+            .env("GOGC", "200")
             .start(run)?;
 
         let controllers =
@@ -191,7 +193,9 @@ impl ApiServer {
         let kubectl = Runner::new(tools.program("kubectl"))
             .env("KUBECONFIG", &kubeconfig)
             // kubectl keeps what it learns of the server in a folder under HOME: not there, please.
-            .env("KUBECACHEDIR", run.path().join("kubectl-cache"));
+            .env("KUBECACHEDIR", run.path().join("kubectl-cache"))
+            // It ends before garbage matters.
+            .env("GOGC", "400");
         Ok(Self { name: name.to_owned(), access, kubeconfig, kubectl, audit_log, server, controllers })
     }
 

@@ -43,6 +43,7 @@ async fn replaced(rig: &Rig<'_>, before: &BTreeSet<String>) -> Result<()> {
 
 // Pains: P12, P16, W8
 #[tokio::test]
+#[ignore = "long form: 10 kills"]
 async fn an_instance_refresh_of_four_is_drained_through_kills() -> Result<()> {
     rule("refresh-kills", Setup::default(), async |rig| {
         let pool = rig.pool("workers").replicas(4).with("spec/rollout/strategy", strategy(json!({})));

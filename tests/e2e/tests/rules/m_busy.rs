@@ -245,10 +245,9 @@ async fn a_move_waits_for_a_termination_in_flight() -> Result<()> {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
         let target = rig.target().await?;
         ensure!(!rig.pools().get("workers").await?.annotations().contains_key(annotations::BLOCK_MOVE));
-        // AWS takes its time to answer, as long as clusterctl may take to look where the machine is busy, and less than the
-        // 20 s after which a call is given up.
+        // The answer takes longer than it takes to see that it is awaited, and less than the 20 s after which a call fails.
         let slow =
-            Fault { delay_millis: 15_000, ..Fault::new(END, Effect::None).in_region(&rig.scenario.region) };
+            Fault { delay_millis: 10_000, ..Fault::new(END, Effect::None).in_region(&rig.scenario.region) };
         rig.scenario.simulator().add_fault(slow);
         rig.scale("workers", 1).await?;
         rig.pool_until("workers", capasg_e2e::DEADLINE, |pool| {
@@ -256,7 +255,24 @@ async fn a_move_waits_for_a_termination_in_flight() -> Result<()> {
             Look::when(held.is_some_and(|value| value == "capasg-end-in-flight"), format!("{held:?}"))
         })
         .await?;
-        let said = target.move_here().await?;
+        // Nothing shows that the instance terminates until clusterctl has paused the Cluster, whereupon it looks.
+        let unread = Fault::error("*", 503, "ServiceUnavailable", "The service is unavailable");
+        let unread = unread.in_region(&rig.scenario.region).times(None);
+        rig.scenario.simulator().add_fault(unread.clone());
+        let until_paused = async {
+            rig.pool_until("workers", capasg_e2e::DEADLINE, |pool| {
+                let paused =
+                    pool.status.as_ref().map(|status| condition(&status.conditions, conditions::PAUSED));
+                Look::when(
+                    paused.as_ref().is_some_and(|paused| paused.starts_with("True/")),
+                    format!("{paused:?}"),
+                )
+            })
+            .await?;
+            rig.scenario.simulator().remove_fault(&unread);
+            anyhow::Ok(())
+        };
+        let (said, ()) = tokio::try_join!(target.move_here(), until_paused)?;
         ensure!(said.contains("Move blocked by clusterctl.cluster.x-k8s.io/block-move"), "{said}");
         let ends = rig.calls_of(END);
         ensure!(ends.len() == 1, "{ends:?}");

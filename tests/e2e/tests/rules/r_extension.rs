@@ -23,7 +23,6 @@ use capasg_fake_aws::ec2::Image;
 use chrono::{Datelike as _, Utc};
 use kube::api::{DynamicObject, ListParams};
 use serde_json::{Value, json};
-use tokio::process::Command;
 use trouble::Trouble;
 
 /// Two minor versions before that of the tools, and the one between.
@@ -80,11 +79,6 @@ fn refer(objects: &mut [Value], config: &str) -> Result<()> {
     class["spec"]["upgrade"]["external"]["generateUpgradePlanExtension"] =
         json!(handler("generate-upgrade-plan"));
     Ok(())
-}
-
-/// Whether tests take their long form.
-fn is_long() -> bool {
-    std::env::var("CAPASG_CONFORMANCE").is_ok_and(|value| value == "1")
 }
 
 fn say(line: &str) -> Result<()> {
@@ -149,15 +143,7 @@ async fn control_plane_goes_to(rig: &Rig<'_>, version: &str) -> Result<()> {
 
 /// `capasg why` of the Cluster, as a user calls it.
 async fn why(rig: &Rig<'_>) -> Result<String> {
-    let environment = &rig.scenario.environment;
-    let program = environment.settings().manager.clone().context("no program")?;
-    let output = Command::new(program)
-        .args(["why", CLUSTER, "--namespace", &rig.scenario.namespace, "--kubeconfig"])
-        .arg(environment.management().api().kubeconfig())
-        .output()
-        .await?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8(output.stdout)?;
+    let text = rig.why(&[CLUSTER]).await?;
     say(&text)?;
     Ok(text)
 }
@@ -186,6 +172,7 @@ async fn core_calls_every_hook_and_every_block_holds_and_ends() -> Result<()> {
 
 // Rules: R6, R7
 #[tokio::test]
+#[ignore = "long form: the same upgrade again"]
 async fn an_upgrade_is_completed_although_replicas_end_during_calls() -> Result<()> {
     Box::pin(rule("r-ends", Setup::bare(), async |rig| Box::pin(story(rig, Trouble::Ends)).await)).await
 }

@@ -211,6 +211,22 @@ cat > file <<EOF\na $A\n\nb\nEOF\nfoo \\\n  | bar '\n  x'\n```\n<!-- road: secon
         assert_eq!(all[0].exports(), BTreeSet::from(["A".to_owned(), "C".to_owned()]));
     }
 
+    /// A command that no machine of the tests can run is an exception; any other mark would hide a command that fails.
+    #[test]
+    fn few_blocks_of_readme_are_not_run() {
+        let all = blocks(&repository("README.md")).unwrap();
+        let not_run: BTreeSet<&str> =
+            all.iter().filter(|block| block.not_run.is_some()).map(|block| block.name.as_str()).collect();
+        let expected = [
+            "management-cluster",
+            "image",
+            "upgrade-control-plane",
+            "delete-management-cluster",
+            "image-parameter",
+        ];
+        assert_eq!(not_run, BTreeSet::from(expected));
+    }
+
     #[test]
     fn commands_are_separated_as_bash_reads_them() {
         let first = &blocks(PAGE).unwrap()[0];
