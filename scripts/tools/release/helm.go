@@ -175,7 +175,7 @@ func (p provider) conditionValues(template *template, objects []object) []value 
 			about := "Whether the release has its namespace, with the labels of Pod Security; not with `--create-namespace`."
 			values = append(values, value{"namespace", about, map[string]any{"create": false}, true})
 		case "PodDisruptionBudget":
-			about := "Whether the release has a PodDisruptionBudget. With one replica it blocks drains."
+			about := "Whether the release has a PodDisruptionBudget. With one replica it does not block drains."
 			values = append(values, value{"podDisruptionBudget", about, map[string]any{"enabled": true}, true})
 		}
 	}
