@@ -29,7 +29,7 @@ fn verdicts(pool: &Value) -> Result<[String; 2]> {
 
 /// Adds what is read now.
 fn read(world: &World, pool: &Pool, when: &str, page: &mut String) -> Result<()> {
-    let found = world.pool(pool).context("the pool is gone")?;
+    let found = world.pool(pool).context("no pool")?;
     let status = found.status.clone().context("no status")?;
     let [flux, argo] = verdicts(&serde_json::to_value(&*found)?)?;
     let phase = status.phase.map(Phase::as_str).unwrap_or_default();
