@@ -12,7 +12,8 @@ use capasg_api::{
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::machine_pool::model::{
-    Desired, Observation, Observed, Plan, PoolInstance, PoolObjects, RolloutPhase, counted, instances,
+    Blocker, Desired, Observation, Observed, Plan, PoolInstance, PoolObjects, RolloutPhase, counted,
+    instances,
 };
 use crate::machine_pool::report::text::some_of_at_most;
 
@@ -161,7 +162,8 @@ impl Nodes {
 /// When the next instance of a pool exceeds the timeout, from now.
 #[must_use]
 pub fn next_timeout(observation: &Observation, plan: &Plan, now: DateTime<Utc>) -> Option<TimeDelta> {
-    let facts = observation.facts().filter(|_| !observation.is_paused())?;
+    let is_not_owned = plan.blocker.as_ref().is_some_and(Blocker::is_not_owned);
+    let facts = observation.facts().filter(|_| !observation.is_paused() && !is_not_owned)?;
     let nodes = Nodes::of(&observation.objects, &facts.desired, &facts.observed, plan, now);
     nodes.next.map(|next| next - now)
 }
