@@ -252,7 +252,9 @@ fn item_of(field: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
 /// The messages of all validation rules below a schema, in the order of the fields.
 fn collect_rules(schema: &JSONSchemaProps, rules: &mut Vec<String>) {
     for rule in schema.x_kubernetes_validations.iter().flatten() {
-        rules.push(rule.message.clone().unwrap_or_else(|| format!("`{}`", rule.rule)));
+        // In Markdown, `<name>` would be an HTML tag.
+        let message = rule.message.as_ref().map(|message| message.replace('<', "\\<"));
+        rules.push(message.unwrap_or_else(|| format!("`{}`", rule.rule)));
     }
     for field in schema.properties.iter().flat_map(|properties| properties.values()) {
         collect_rules(field, rules);
