@@ -1,11 +1,9 @@
 //! Creates the ASGMachines of new instances (D2 to D5).
 
-use std::collections::BTreeMap;
-
 use capasg_api::{
     ASGMachine, ASGMachineSpec,
     capi::owner_reference_to_pool,
-    names::{finalizers, labels, machine_name, must_format_value, provider_id},
+    names::{finalizers, labels, machine_name, provider_id},
 };
 use capasg_cloud::{Group, LifecycleState};
 use chrono::TimeDelta;
@@ -77,10 +75,7 @@ fn asg_machine(objects: &PoolObjects, new: NewInstance) -> Option<ASGMachine> {
     let name = machine_name(&objects.key.name, &new.id);
     let mut machine =
         ASGMachine::new(&name, ASGMachineSpec { provider_id: new.provider_id, instance_id: new.id });
-    let mut labels_of = BTreeMap::from([
-        (labels::CLUSTER_NAME.to_owned(), scope.cluster.clone()),
-        (labels::POOL_NAME.to_owned(), must_format_value(&scope.machine_pool)),
-    ]);
+    let mut labels_of = labels::of_machine(&scope.cluster, &scope.machine_pool);
     if let Some(filter) = objects.pool.labels().get(labels::WATCH_FILTER) {
         labels_of.insert(labels::WATCH_FILTER.to_owned(), filter.clone());
     }
