@@ -2,16 +2,14 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
-
 use crate::{
-    ApiError, Scope, Service, Tree,
+    Answer, ApiError, Call, Tree,
     autoscaling::refresh_calls,
     events::Event,
     facts::{self, ServiceFacts},
     faults::{Effect, Seen},
     happening::{Change, What},
-    iam::{self, Asked, Caller, Iam},
+    iam::{self, Asked, Caller, Denial},
     log::{self, LogEntry, Outcome},
     operations::{self, Handler, Operation},
     region::{Region, State, View},
@@ -19,36 +17,6 @@ use crate::{
     time::millis,
     world::World,
 };
-
-/// A call as an edge received it.
-#[derive(Debug, Clone)]
-pub struct Call {
-    /// Whose call it is.
-    pub scope: Scope,
-    /// The API.
-    pub service: Service,
-    /// The operation's name.
-    pub action: String,
-    /// Its parameters.
-    pub params: Tree,
-    /// The access key that it was signed with; without one a user of the scope's account calls.
-    pub access_key: Option<String>,
-    /// The session token, which belongs to temporary credentials.
-    pub session_token: Option<String>,
-    /// When it arrived by the wall clock, for the log and for tokens that others made; the core reads no clock itself.
-    pub wall_time: Option<DateTime<Utc>>,
-}
-
-/// What a call ended with.
-#[derive(Debug, Clone)]
-pub struct Answer {
-    /// The reply or the error.
-    pub result: Result<Tree, ApiError>,
-    /// How long (wall clock) to hold the answer back.
-    pub delay: Duration,
-    /// The id of the request, also in the log.
-    pub request_id: String,
-}
 
 pub(crate) fn answer(world: &mut World, call: Call) -> Answer {
     let now = world.now;
@@ -75,7 +43,7 @@ pub(crate) fn answer(world: &mut World, call: Call) -> Answer {
         Some(operation) if !is_identity => throttle::refusal(world.region(&call.scope), operation),
         _ => None,
     };
-    let permitted = permitted(&call, caller.as_ref());
+    let (permitted, denied) = permitted(world, &call, caller.as_ref());
     let result = match (known, fault.map(|fault| fault.effect)) {
         _ if throttled.is_some() => throttled.map_or_else(|| Ok(Tree::new()), Err),
         (None, _) => Err(ApiError::refused(
@@ -134,6 +102,7 @@ pub(crate) fn answer(world: &mut World, call: Call) -> Answer {
         instances,
         params: log::redacted(&call.params),
         mutation: known.is_some_and(Operation::is_mutation),
+        denied,
         outcome,
     });
     Answer { result, delay, request_id }
@@ -143,11 +112,18 @@ pub(crate) fn answer(world: &mut World, call: Call) -> Answer {
 pub(crate) const UNSIGNED: &str = "AssumeRoleWithWebIdentity";
 
 /// Whether a call's credentials are valid and allow it.
-fn permitted(call: &Call, caller: Result<&Caller, &ApiError>) -> Result<(), ApiError> {
+fn permitted(
+    world: &mut World,
+    call: &Call,
+    caller: Result<&Caller, &ApiError>,
+) -> (Result<(), ApiError>, Option<Denial>) {
     match caller {
-        _ if call.action == UNSIGNED => Ok(()),
-        Ok(caller) => Iam::authorize(caller, call.service, &call.action),
-        Err(error) => Err(error.clone()),
+        _ if call.action == UNSIGNED => (Ok(()), None),
+        Ok(caller) => match iam::authorize(world, call, caller) {
+            Ok(()) => (Ok(()), None),
+            Err((error, denial)) => (Err(error), Some(denial)),
+        },
+        Err(error) => (Err(error.clone()), None),
     }
 }
 

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::{Service, Tree, iam};
+use crate::{
+    Service, Tree,
+    iam::{self, Denial},
+};
 
 /// Entries kept; older ones are dropped, counts go on.
 const KEPT: usize = 50_000;
@@ -64,6 +67,9 @@ pub struct LogEntry {
     pub params: serde_json::Value,
     /// Whether the operation is one that changes something (also if it was refused).
     pub mutation: bool,
+    /// What a policy denied of it.
+    #[serde(default)]
+    pub denied: Option<Denial>,
     /// How it ended.
     pub outcome: Outcome,
 }
@@ -86,6 +92,8 @@ pub struct Filter {
     pub action: Option<String>,
     /// Only mutations, or only reads.
     pub mutation: Option<bool>,
+    /// Only calls that a policy denied, or only others.
+    pub denied: Option<bool>,
     /// Only calls with this access key.
     pub access_key: Option<String>,
     /// Only calls of this identity; the ARN of a role stands for all its sessions.
@@ -120,6 +128,13 @@ impl Filter {
         self
     }
 
+    /// Only calls that a policy denied.
+    #[must_use]
+    pub fn denied(mut self) -> Self {
+        self.denied = Some(true);
+        self
+    }
+
     /// Only an identity; the ARN of a role stands for all its sessions.
     #[must_use]
     pub fn identity(mut self, arn: &str) -> Self {
@@ -135,6 +150,7 @@ impl Filter {
             && self.instance.as_ref().is_none_or(|id| entry.instances.contains(id))
             && self.action.as_ref().is_none_or(|action| *action == entry.action)
             && self.mutation.is_none_or(|mutation| mutation == entry.mutation)
+            && self.denied.is_none_or(|denied| denied == entry.denied.is_some())
             && self.access_key.as_ref().is_none_or(|key| entry.access_key.as_ref() == Some(key))
             && self.identity.as_ref().is_none_or(|wanted| {
                 entry.identity.as_ref().is_some_and(|own| own == wanted || is_session(own, wanted))

@@ -1,6 +1,10 @@
 //! What tests do to identities.
 
-use crate::{ApiError, Call, Credentials, Role, Scope, Service, SessionDump, Simulator, Tree, iam};
+use serde_json::Value;
+
+use crate::{
+    ApiError, Call, Credentials, Policy, Request, Role, Scope, Service, SessionDump, Simulator, Tree, iam,
+};
 
 impl Simulator {
     /// Carries a call out as the holder of credentials, in the account that their access key names; see
@@ -55,6 +59,39 @@ impl Simulator {
     /// Deletes an access key: calls with it are refused from now on. Any other key exists.
     pub fn remove_access_key(&self, key: &str) {
         self.world().iam.deleted.insert(key.to_owned());
+    }
+
+    /// Replaces the policies of a user or role; without any it may do everything, which is the default.
+    ///
+    /// # Errors
+    /// Says what is no valid policy, or not known here; see [`Policy::parse`].
+    pub fn set_policies(&self, arn: &str, policies: &[Value]) -> Result<(), String> {
+        let policies = policies.iter().map(Policy::parse).collect::<Result<Vec<_>, _>>()?;
+        let mut world = self.world();
+        if policies.is_empty() {
+            world.iam.policies.remove(arn);
+        } else {
+            world.iam.policies.insert(arn.to_owned(), policies);
+        }
+        Ok(())
+    }
+
+    /// From now on [`Simulator::asked`] knows what is asked.
+    pub fn record_asked(&self) {
+        self.world().iam.asked = Some(std::collections::BTreeMap::new());
+    }
+
+    /// What calls asked of the policies of a user or role since [`Simulator::record_asked`], without repetition.
+    #[must_use]
+    pub fn asked(&self, arn: &str) -> Vec<Request> {
+        let world = self.world();
+        let asked = world.iam.asked.as_ref().and_then(|asked| asked.get(arn));
+        asked.into_iter().flatten().cloned().collect()
+    }
+
+    /// Names the role of an instance profile, which by default has the profile's name.
+    pub fn put_profile_role(&self, account: &str, profile: &str, role: &str) {
+        self.world().iam.profiles.insert((account.to_owned(), profile.to_owned()), role.to_owned());
     }
 
     /// Associates a service account (`system:serviceaccount:<namespace>:<name>`) with a role, as EKS Pod Identity does.

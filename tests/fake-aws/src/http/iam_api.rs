@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::shared::Shared;
-use crate::{Role, SessionDump, Tree};
+use crate::{Policy, Role, SessionDump, Tree};
 
 type Front = State<Arc<Shared>>;
 
@@ -23,6 +23,7 @@ pub(super) fn router() -> Router<Arc<Shared>> {
     Router::new()
         .route("/roles", post(put_role).delete(remove_role))
         .route("/any-role", post(any_role))
+        .route("/policies", post(set_policies))
         .route("/access-keys", post(put_access_key).delete(remove_access_key))
         .route("/associations", post(associate))
         .route("/sessions", get(sessions))
@@ -30,9 +31,16 @@ pub(super) fn router() -> Router<Arc<Shared>> {
         .route("/sessions/expire", post(expire))
 }
 
-async fn put_role(State(shared): Front, Json(role): Json<Role>) -> Json<Value> {
+async fn put_role(State(shared): Front, Json(role): Json<Role>) -> Response {
+    if let Some(Err(words)) = role.trust_policy.as_ref().map(Policy::parse) {
+        return refused(&words);
+    }
     shared.simulator.put_role(role);
-    Json(json!({}))
+    Json(json!({})).into_response()
+}
+
+fn refused(words: &str) -> Response {
+    (StatusCode::BAD_REQUEST, Json(json!({"error": words}))).into_response()
 }
 
 #[derive(Deserialize)]
@@ -55,6 +63,20 @@ struct AnyRole {
 async fn any_role(State(shared): Front, Json(body): Json<AnyRole>) -> Json<Value> {
     shared.simulator.set_any_role(body.can_be_assumed);
     Json(json!({}))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Policies {
+    principal: String,
+    policies: Vec<Value>,
+}
+
+async fn set_policies(State(shared): Front, Json(body): Json<Policies>) -> Response {
+    match shared.simulator.set_policies(&body.principal, &body.policies) {
+        Ok(()) => Json(json!({})).into_response(),
+        Err(words) => refused(&words),
+    }
 }
 
 #[derive(Deserialize)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 
-use super::{Caller, Iam, Role, caller::denied, role, session::Wanted, web_identity::Claims};
+use super::{Caller, Iam, Role, authorize::denied, issue::Wanted, role, web_identity::Claims};
 use crate::{ApiError, Service, Tree};
 
 /// The longest session in seconds of a role that a session of another role assumes ("role chaining").
@@ -31,7 +31,7 @@ pub(crate) fn assume_role(iam: &mut Iam, asked: &Asked<'_>, params: &Tree) -> Re
     let (arn, name) = names(params)?;
     let caller = asked.caller.ok_or_else(unsigned)?;
     let admitted = match iam.roles.get(arn) {
-        Some(role) => role.admits(caller, params.text_of("ExternalId")),
+        Some(role) => role.admits(caller, params),
         None => iam.any_role,
     };
     if !admitted {
@@ -52,7 +52,7 @@ pub(crate) fn with_web_identity(iam: &mut Iam, asked: &Asked<'_>, params: &Tree)
     claims.check_time(asked.token_time)?;
     let role = iam.roles.get(arn);
     let admitted = match role {
-        Some(role) => role.web_identity.as_ref().is_some_and(|wanted| claims.satisfies(wanted)),
+        Some(role) => role.admits_token(&claims),
         None => iam.any_role,
     };
     if !admitted {

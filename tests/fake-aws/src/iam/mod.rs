@@ -1,45 +1,32 @@
 //! Who may call: roles, access keys and the sessions that STS gives, over all accounts.
 
 mod assume;
+mod authenticate;
+mod authorize;
 mod caller;
+mod condition;
+mod denial;
+mod issue;
+mod matching;
 mod pod_identity;
+mod policy;
+#[cfg(test)]
+mod policy_tests;
+mod registry;
+mod requests;
 mod role;
 mod session;
+mod values;
 mod web_identity;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 pub(crate) use assume::{Asked, assume_role, bearer, caller_identity, with_web_identity};
+pub(crate) use authorize::authorize;
 pub(crate) use caller::Caller;
+pub use denial::Denial;
 pub(crate) use pod_identity::credentials as pod_credentials;
+pub use policy::{Decision, Policy, Request};
+pub(crate) use registry::Iam;
+pub use role::Role;
 pub(crate) use role::parts as role_parts;
-pub use role::{Role, WebIdentity};
-use session::Session;
 pub use session::{Credentials, SessionDump};
-
-/// Everything that is kept about identities.
-#[derive(Debug, Default)]
-pub(crate) struct Iam {
-    /// By ARN.
-    pub(crate) roles: BTreeMap<String, Role>,
-    /// Roles that were not declared can be assumed by anybody.
-    pub(crate) any_role: bool,
-    /// ARNs of users, by access key.
-    pub(crate) users: BTreeMap<String, String>,
-    /// Access keys that exist no more.
-    pub(crate) deleted: BTreeSet<String>,
-    /// By access key.
-    pub(crate) sessions: BTreeMap<String, Session>,
-    /// Roles by `system:serviceaccount:<namespace>:<name>`, as EKS Pod Identity associates them.
-    pub(crate) associations: BTreeMap<String, String>,
-    /// Sessions given so far.
-    pub(crate) issued: u64,
-}
-
-impl Iam {
-    /// Forgets what was declared; sessions that somebody holds go on.
-    pub(crate) fn reset(&mut self) {
-        let (sessions, issued) = (std::mem::take(&mut self.sessions), self.issued);
-        *self = Self { sessions, issued, ..Self::default() };
-    }
-}
+pub use web_identity::WebIdentity;

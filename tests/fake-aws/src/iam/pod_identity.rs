@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Iam, assume::Asked, session::Wanted, web_identity::Claims};
+use super::{Iam, assume::Asked, issue::Wanted, web_identity::Claims};
 use crate::{ApiError, Tree};
 
 /// Six hours, which is what the agent's credentials have.
@@ -25,9 +25,6 @@ pub(crate) fn credentials(iam: &mut Iam, asked: &Asked<'_>, token: &str) -> Resu
     let Some(role) = iam.associations.get(&claims.subject).cloned() else {
         return Err(refused("The service account has no association."));
     };
-    if !iam.roles.get(&role).map_or(iam.any_role, super::Role::admits_pods) {
-        return Err(refused("The role does not trust the service pods.eks.amazonaws.com."));
-    }
     let parts: Vec<&str> = claims.subject.split(':').collect();
     let (namespace, account) = match parts.as_slice() {
         [.., namespace, account] => (*namespace, *account),
@@ -41,6 +38,9 @@ pub(crate) fn credentials(iam: &mut Iam, asked: &Asked<'_>, token: &str) -> Resu
     let tags: BTreeMap<String, String> =
         tags.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     let transitive: BTreeSet<String> = tags.keys().cloned().collect();
+    if !iam.roles.get(&role).map_or(iam.any_role, |own| own.admits_pods(&tags)) {
+        return Err(refused("The role does not trust the service pods.eks.amazonaws.com."));
+    }
     let name = format!("eks-simulated-{account}");
     iam.issue(Wanted { role: &role, name: &name, seconds: SECONDS, tags, transitive }, asked.now)
 }

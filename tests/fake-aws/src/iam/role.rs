@@ -1,8 +1,18 @@
 //! Roles, and whom they trust.
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
-use super::Caller;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{
+    Caller, Decision, Policy, Request,
+    web_identity::{Claims, WebIdentity},
+};
+use crate::Tree;
+
+/// The service that gives roles to pods.
+const PODS: &str = "pods.eks.amazonaws.com";
 
 /// A role.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,31 +30,16 @@ pub struct Role {
     /// The tokens with which `AssumeRoleWithWebIdentity` gives it. Default none.
     #[serde(default)]
     pub web_identity: Option<WebIdentity>,
+    /// A trust policy in the place of the three members above. Default none.
+    #[serde(default)]
+    pub trust_policy: Option<Value>,
     /// The longest session in seconds. Default 3 600.
     #[serde(default = "hour")]
     pub max_session_seconds: i64,
 }
 
-/// What a token must say of its bearer.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct WebIdentity {
-    /// `iss`. Default any.
-    #[serde(default)]
-    pub issuer: Option<String>,
-    /// `sub`, for example `system:serviceaccount:capasg-system:capasg-manager`.
-    pub subject: String,
-    /// `aud`. Default `sts.amazonaws.com`.
-    #[serde(default = "audience")]
-    pub audience: String,
-}
-
 fn hour() -> i64 {
     3_600
-}
-
-fn audience() -> String {
-    "sts.amazonaws.com".to_owned()
 }
 
 impl Role {
@@ -56,6 +51,7 @@ impl Role {
             trusts: vec![principal.to_owned()],
             external_id: None,
             web_identity: None,
+            trust_policy: None,
             max_session_seconds: hour(),
         }
     }
@@ -63,7 +59,7 @@ impl Role {
     /// A role that a token of this subject gives.
     #[must_use]
     pub fn of_service_account(arn: &str, subject: &str) -> Self {
-        let web_identity = WebIdentity { issuer: None, subject: subject.to_owned(), audience: audience() };
+        let web_identity = WebIdentity::of(subject);
         Self { trusts: Vec::new(), web_identity: Some(web_identity), ..Self::trusting(arn, "") }
     }
 
@@ -74,19 +70,77 @@ impl Role {
         self
     }
 
-    /// Whether `AssumeRole` gives it to a caller.
-    pub(crate) fn admits(&self, caller: &Caller, external_id: Option<&str>) -> bool {
-        let wanted = self.external_id.as_deref();
-        (wanted.is_none() || wanted == external_id) && self.trusts.iter().any(|one| trusts(one, caller))
+    /// A role with a trust policy.
+    ///
+    /// # Errors
+    /// If the policy is not valid.
+    pub fn with_trust_policy(arn: &str, policy: &Value) -> Result<Self, String> {
+        Policy::parse(policy)?;
+        let trust_policy = Some(policy.clone());
+        Ok(Self { trusts: Vec::new(), trust_policy, ..Self::trusting(arn, "") })
     }
 
-    /// Whether EKS Pod Identity may give it to a pod.
-    pub(crate) fn admits_pods(&self) -> bool {
-        self.trusts.iter().any(|one| one == "pods.eks.amazonaws.com" || one == "*")
+    /// Whether `AssumeRole` gives it to a caller.
+    pub(crate) fn admits(&self, caller: &Caller, params: &Tree) -> bool {
+        if self.trust_policy.is_some() {
+            let partition = caller.arn.split(':').nth(1).unwrap_or_default();
+            let principals = [
+                Some(caller.account.clone()),
+                Some(format!("arn:{partition}:iam::{}:root", caller.account)),
+                Some(caller.arn.clone()),
+                caller.role.clone(),
+            ];
+            let principals: Vec<(&str, String)> =
+                principals.into_iter().flatten().map(|one| ("AWS", one)).collect();
+            let mut assume = Request::new("sts:AssumeRole", &self.arn);
+            if let Some(id) = params.text_of("ExternalId") {
+                assume = assume.with("sts:ExternalId", id);
+            }
+            let has_tags = !params.items_of("Tags").is_empty();
+            let tag = Request::new("sts:TagSession", &self.arn);
+            return self.trusts(&assume, &principals) && (!has_tags || self.trusts(&tag, &principals));
+        }
+        let wanted = self.external_id.as_deref();
+        (wanted.is_none() || wanted == params.text_of("ExternalId"))
+            && self.trusts.iter().any(|one| is_named(one, caller))
+    }
+
+    /// Whether `AssumeRoleWithWebIdentity` gives it to the bearer of a token.
+    pub(crate) fn admits_token(&self, claims: &Claims) -> bool {
+        if self.trust_policy.is_some() {
+            let mut parts = self.arn.splitn(6, ':');
+            let (partition, account) = (parts.nth(1).unwrap_or_default(), parts.nth(2).unwrap_or_default());
+            let issuer = claims.issuer.trim_start_matches("https://");
+            let provider = format!("arn:{partition}:iam::{account}:oidc-provider/{issuer}");
+            let mut request = Request::new("sts:AssumeRoleWithWebIdentity", &self.arn);
+            request = request.with(&format!("{issuer}:sub"), &claims.subject);
+            for audience in &claims.audiences {
+                request = request.with(&format!("{issuer}:aud"), audience);
+            }
+            return self.trusts(&request, &[("Federated", provider)]);
+        }
+        self.web_identity.as_ref().is_some_and(|wanted| claims.satisfies(wanted))
+    }
+
+    /// Whether EKS Pod Identity may give it to a pod, which it does with tags.
+    pub(crate) fn admits_pods(&self, tags: &BTreeMap<String, String>) -> bool {
+        if self.trust_policy.is_some() {
+            let principals = [("Service", PODS.to_owned())];
+            return ["sts:AssumeRole", "sts:TagSession"].iter().all(|action| {
+                let request = Request::new(action, &self.arn).with_tags(&["aws:RequestTag"], tags);
+                self.trusts(&request, &principals)
+            });
+        }
+        self.trusts.iter().any(|one| one == PODS || one == "*")
+    }
+
+    fn trusts(&self, request: &Request, principals: &[(&str, String)]) -> bool {
+        let policy = self.trust_policy.as_ref().and_then(|policy| Policy::parse(policy).ok());
+        policy.is_some_and(|policy| policy.trusts(request, principals) == Decision::Allowed)
     }
 }
 
-fn trusts(principal: &str, caller: &Caller) -> bool {
+fn is_named(principal: &str, caller: &Caller) -> bool {
     let account = principal.split(':').nth(4).filter(|_| principal.ends_with(":root")).unwrap_or(principal);
     principal == "*"
         || account == caller.account

@@ -2,17 +2,42 @@
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::WebIdentity;
 use crate::ApiError;
+
+/// What a token must say of its bearer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WebIdentity {
+    /// `iss`. Default any.
+    #[serde(default)]
+    pub issuer: Option<String>,
+    /// `sub`, for example `system:serviceaccount:capasg-system:capasg-manager`.
+    pub subject: String,
+    /// `aud`. Default `sts.amazonaws.com`.
+    #[serde(default = "audience")]
+    pub audience: String,
+}
+
+fn audience() -> String {
+    "sts.amazonaws.com".to_owned()
+}
+
+impl WebIdentity {
+    /// A token of a service account for STS, of any issuer.
+    pub(super) fn of(subject: &str) -> Self {
+        Self { issuer: None, subject: subject.to_owned(), audience: audience() }
+    }
+}
 
 /// What a token says of its bearer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claims {
     pub(crate) issuer: String,
     pub(crate) subject: String,
-    audiences: Vec<String>,
+    pub(super) audiences: Vec<String>,
     expires: Option<i64>,
 }
 

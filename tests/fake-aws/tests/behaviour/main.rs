@@ -25,6 +25,8 @@ mod network;
 #[cfg(test)]
 mod pages;
 #[cfg(test)]
+mod policies;
+#[cfg(test)]
 mod processes;
 #[cfg(test)]
 mod properties;
