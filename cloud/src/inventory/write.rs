@@ -48,6 +48,10 @@ impl<'a> UnderWay<'a> {
             }
             Ok(written) => (Ending::Answered, Learnt::Done(written)),
             Err(error) if error.outcome_unknown => (self.lost(), Learnt::Unsure),
+            // A policy with conditions on tags also denies the deletion of what is deleted already, as after a lost answer.
+            Err(error) if error.class == ErrorClass::Denied && deletes_launch_template(self.write) => {
+                (Ending::Nothing, Learnt::Unsure)
+            }
             Err(error) if was_rejected_unread(error) => (Ending::Nothing, Learnt::Nothing),
             Err(_) => (Ending::Answered, Learnt::Unsure),
         };
@@ -113,6 +117,10 @@ impl Drop for UnderWay<'_> {
 /// actions take seconds at best.
 fn takes_seconds(write: &Write) -> bool {
     matches!(write, Write::TerminateInstances { .. } | Write::CompleteLifecycleAction { .. })
+}
+
+fn deletes_launch_template(write: &Write) -> bool {
+    matches!(write, Write::DeleteLaunchTemplate { .. })
 }
 
 /// Whether it is certain that nothing was done: views stay valid.

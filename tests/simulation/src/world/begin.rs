@@ -22,6 +22,7 @@ use kube::ResourceExt;
 use super::{
     World,
     lease::Lease,
+    policy,
     pool::{CLUSTER, NAMESPACE, Pool, pool_spec},
     setup::{Observers, Setup},
     watchdog::Watchdog,
@@ -72,6 +73,9 @@ impl World {
     }
 
     fn over(setup: Setup, clock: Arc<VirtualClock>, simulator: Simulator, observers: Observers) -> Self {
+        if setup.policy {
+            policy::enforce(&simulator);
+        }
         let journal = Arc::new(Journal::default());
         let random = Random::new(setup.seed);
         let api = ApiServer::new(Arc::clone(&clock), Arc::clone(&journal), random.clone());

@@ -25,6 +25,7 @@ impl World {
         }
         if calls_changed {
             self.ends_are_right()?;
+            self.nothing_is_denied()?;
             self.watchdog.seen_calls = mark;
         }
         if let Some(breach) = self.core.state().breaches.first() {

@@ -6,6 +6,7 @@ mod lease;
 mod look;
 mod pair;
 mod people;
+mod policy;
 mod pool;
 mod recording;
 mod schedule;

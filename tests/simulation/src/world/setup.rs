@@ -10,6 +10,7 @@ use super::pool::REGION;
 
 /// What a run begins with.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches, each on or off")]
 pub struct Setup {
     /// Decides every order and delay.
     pub seed: u64,
@@ -27,6 +28,8 @@ pub struct Setup {
     pub events: bool,
     /// Whether rules are checked after every action.
     pub watch: bool,
+    /// Whether every call is decided by the policy of the documentation, and must be allowed.
+    pub policy: bool,
     /// Whether the rules of [`crate::Invariants`] are checked at every step.
     pub invariants: bool,
 }
@@ -42,6 +45,7 @@ impl Default for Setup {
             meanwhile_percent: 20,
             events: false,
             watch: true,
+            policy: true,
             invariants: true,
         }
     }
