@@ -9,6 +9,7 @@ mod errors;
 mod event_rules;
 mod extension;
 mod health;
+mod iam;
 mod input;
 mod kubernetes;
 mod leadership;
@@ -29,7 +30,7 @@ use std::{process::ExitCode, time::Duration};
 use anyhow::{Context as _, Result, anyhow};
 use clap::Parser as _;
 
-use crate::cli::{AddonsAction, Cli, Command, ExtensionAction, LoggingFormat};
+use crate::cli::{AddonsAction, Cli, Command, ExtensionAction, IamAction, IamCommand, LoggingFormat};
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
@@ -62,6 +63,10 @@ fn main() -> ExitCode {
             block_on(run).flatten().map(|()| ExitCode::SUCCESS)
         }
         Command::Crds(args) => crds::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Iam(IamCommand { action: IamAction::Print(args) }) => {
+            let run = async || Box::pin(iam::print(&args)).await;
+            block_on(run).flatten().map(|()| ExitCode::SUCCESS)
+        }
         Command::Events(args) => event_rules::run(&args).map(|()| ExitCode::SUCCESS),
     };
     match result {

@@ -6,6 +6,7 @@ mod duration;
 mod endpoints;
 mod extension;
 mod gates;
+mod iam;
 mod manager;
 mod queue;
 mod why;
@@ -20,6 +21,7 @@ pub use self::{
     duration::parse as parse_duration,
     endpoints::EndpointArgs,
     extension::{CheckSettingsArgs, ExtensionAction, ExtensionArgs, ExtensionCommand},
+    iam::{IamAction, IamCommand, IamDocument, IamOutput, IamPrintArgs, Partition},
     manager::{LeaderElection, LoggingFormat, ManagerArgs},
     queue::EventQueues,
     why::{WhyArgs, WhyKind},
@@ -53,6 +55,8 @@ pub enum Command {
     /// Print the AWS resources that `--event-queue` requires: EventBridge rules and their targets, the SQS queue and its
     /// policy.
     Events(EventsArgs),
+    /// Print the permissions in AWS that CAPASG requires: policies, trust policies, statements for keys.
+    Iam(IamCommand),
 }
 
 /// Arguments of `capasg crds`.

@@ -25,6 +25,29 @@ async fn calls_go_to_the_region_under_our_name() -> Result<()> {
     Ok(())
 }
 
+/// Of the standard Regions, of `GovCloud` and of China.
+#[tokio::test]
+async fn each_partition_has_its_own_endpoints() -> Result<()> {
+    for (region, suffix) in [
+        ("eu-west-1", "amazonaws.com"),
+        ("us-gov-west-1", "amazonaws.com"),
+        ("cn-north-1", "amazonaws.com.cn"),
+    ] {
+        let replay = Replay::new([Reply::autoscaling_error(500, "InternalFailure", "")]);
+        let connector = AwsConnector::new(replay.config(credentials()));
+        let (cloud, queues) = (connector.connect(region), connector.queues(region));
+        refused(cloud.account().await)?;
+        refused(cloud.groups(&["x".to_owned()], None).await)?;
+        refused(cloud.launch_template("x").await)?;
+        refused(cloud.parameter("x").await)?;
+        refused(queues.url("x").await)?;
+        let hosts: Vec<String> = replay.sent().into_iter().map(|sent| sent.host).collect();
+        let services = ["sts", "autoscaling", "ec2", "ssm", "sqs"];
+        assert_eq!(hosts, services.map(|service| format!("{service}.{region}.{suffix}")), "{region}");
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn nothing_is_repeated() -> Result<()> {
     for reply in [

@@ -78,6 +78,8 @@ impl Reply {
 /// One request as it was sent.
 #[derive(Debug, Clone)]
 pub struct Sent {
+    /// The host.
+    pub host: String,
     /// The host's first label: the service.
     pub service: String,
     /// The members of a query request, `Action` and `Version` apart.
@@ -99,6 +101,7 @@ impl Sent {
         members.remove("Version");
         let target = header("x-amz-target").rsplit('.').next().unwrap_or_default().to_owned();
         Self {
+            host: host.split('/').next().unwrap_or_default().to_owned(),
             service: host.split('.').next().unwrap_or_default().to_owned(),
             action: members.remove("Action").unwrap_or(target),
             members,

@@ -1,0 +1,201 @@
+//! What the pools of a management cluster use.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result};
+use capasg_api::{ASGMachinePool, names::labels, pool::AdoptionPolicy};
+use capasg_cloud::QueueName;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::{Api, Client, ResourceExt as _, api::ListParams};
+
+use super::usage::{Usage, Used};
+use crate::cli::EventQueues;
+
+/// The environment variable of the manager with its event queues.
+const QUEUES: &str = "CAPASG_EVENT_QUEUE";
+/// The value of the provider's label.
+const PROVIDER: &str = "infrastructure-asg";
+
+/// Reads pools and the manager's Deployments, and adds what they use to what flags say, which comes first.
+///
+/// # Errors
+/// If the API server rejects a read, or Regions are of different partitions.
+pub async fn read(client: &Client, usage: Usage) -> Result<(Usage, Vec<String>)> {
+    let pools: Api<ASGMachinePool> = Api::all(client.clone());
+    let pools = pools.list(&ListParams::default()).await.context("cannot read ASGMachinePools")?.items;
+    let selector = ListParams::default().labels(&format!("{}={PROVIDER}", labels::PROVIDER));
+    let managers: Api<Deployment> = Api::all(client.clone());
+    let managers = managers.list(&selector).await.context("cannot read Deployments")?.items;
+    let queues: Vec<String> = managers.iter().flat_map(queues_of).collect();
+    merged(usage, &pools, &queues)
+}
+
+/// The values of `--event-queue` of a Deployment.
+fn queues_of(deployment: &Deployment) -> Vec<String> {
+    let pod = deployment.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+    let containers = pod.map(|pod| pod.containers.as_slice()).unwrap_or_default();
+    let of_args = |arg: &String| arg.strip_prefix("--event-queue=").map(str::to_owned);
+    let of_env = containers.iter().filter_map(|container| {
+        let env = container.env.iter().flatten().find(|env| env.name == QUEUES)?;
+        env.value.clone()
+    });
+    let args = containers.iter().flat_map(|container| container.args.iter().flatten().filter_map(of_args));
+    of_env.chain(args).collect()
+}
+
+/// What these pools use, in addition to what flags say; and what a person has to know about it.
+fn merged(mut usage: Usage, pools: &[ASGMachinePool], queues: &[String]) -> Result<(Usage, Vec<String>)> {
+    let mut warnings = Vec::new();
+    let profiles: BTreeSet<String> =
+        pools.iter().filter_map(|pool| pool.spec.machine.iam_instance_profile.clone()).collect();
+    if usage.roles.is_empty() {
+        for profile in &profiles {
+            let role = role_of(profile);
+            warnings.push(format!(
+                "the role of the instance profile {profile} is assumed to be {role}: if it has another name, pass --role"
+            ));
+            usage.roles.insert(role);
+        }
+    }
+    usage.namespaces.extend(pools.iter().filter_map(kube::ResourceExt::namespace));
+    usage.regions.extend(pools.iter().map(|pool| pool.spec.region.clone()));
+    usage.adopts |= pools.iter().any(|pool| pool.spec.adoption_policy == Some(AdoptionPolicy::Adopt));
+    if usage.parameters == Used::Any {
+        let own = pools.iter().filter_map(|pool| pool.spec.machine.image.ssm_parameter.clone());
+        usage.parameters = Used::Only(own.collect());
+    }
+    if usage.queues == Used::Any {
+        usage.queues = Used::Only(queues_in(queues, &usage.regions)?);
+    }
+    for pool in pools {
+        for key in keys_of(pool) {
+            if key.starts_with("arn:") {
+                usage.keys.insert(key);
+            } else {
+                warnings.push(format!(
+                    "the key {key} of ASGMachinePool {}/{} is not named by its ARN: pass --kms-key",
+                    pool.namespace().unwrap_or_default(),
+                    pool.name_any()
+                ));
+            }
+        }
+    }
+    Ok((usage.with_partition()?, warnings))
+}
+
+/// An ARN keeps account and partition; a profile by its name is in the account of the pools.
+fn role_of(profile: &str) -> String {
+    profile.replacen(":instance-profile/", ":role/", 1)
+}
+
+fn keys_of(pool: &ASGMachinePool) -> Vec<String> {
+    let machine = &pool.spec.machine;
+    let root = machine.root_volume.iter().filter_map(|volume| volume.kms_key_id.clone());
+    root.chain(machine.data_volumes.iter().filter_map(|volume| volume.kms_key_id.clone())).collect()
+}
+
+/// The queues of these Regions.
+fn queues_in(values: &[String], regions: &BTreeSet<String>) -> Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for value in values {
+        let queues: EventQueues =
+            value.parse().with_context(|| format!("the event queue {value} is invalid"))?;
+        for region in regions {
+            match queues.of(region) {
+                Some(QueueName::Name(name)) => names.insert(name.clone()),
+                Some(QueueName::Url(url)) => names.insert(url.clone()),
+                None => false,
+            };
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pool(namespace: &str, region: &str, machine: &Value) -> ASGMachinePool {
+        let mut machine = machine.clone();
+        machine["securityGroups"] = json!([{"id": "sg-0a1b2c3d"}]);
+        serde_json::from_value(json!({
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1",
+            "kind": "ASGMachinePool",
+            "metadata": {"name": "workers", "namespace": namespace},
+            "spec": {
+                "region": region,
+                "subnets": [{"id": "subnet-0a1b2c3d"}],
+                "instanceTypes": [{"type": "m7i.large"}],
+                "machine": machine,
+            },
+        }))
+        .unwrap()
+    }
+
+    fn set(values: &[&str]) -> BTreeSet<String> {
+        values.iter().map(|value| (*value).to_owned()).collect()
+    }
+
+    #[test]
+    fn what_pools_use_restricts_the_policies() {
+        let key = "arn:aws:kms:eu-west-1:111122223333:key/a";
+        let pools = [
+            pool(
+                "a",
+                "eu-west-1",
+                &json!({
+                    "image": {"ssmParameter": "/images/{version}"},
+                    "iamInstanceProfile": "nodes",
+                    "rootVolume": {"kmsKeyID": key},
+                }),
+            ),
+            pool(
+                "b",
+                "eu-central-1",
+                &json!({
+                    "image": {"id": "ami-0a1b2c3d"},
+                    "iamInstanceProfile": "arn:aws:iam::111122223333:instance-profile/x/other",
+                    "dataVolumes": [{"deviceName": "/dev/xvdb", "sizeGiB": 1, "kmsKeyID": "alias/b"}],
+                }),
+            ),
+        ];
+        let queues = ["capasg,us-east-1=other".to_owned(), "none".to_owned()];
+        let (usage, warnings) = merged(Usage::default(), &pools, &queues).unwrap();
+        assert_eq!(usage.partition(), "aws");
+        assert_eq!(usage.regions, set(&["eu-central-1", "eu-west-1"]));
+        assert_eq!(usage.namespaces, set(&["a", "b"]));
+        assert_eq!(usage.roles, set(&["nodes", "arn:aws:iam::111122223333:role/x/other"]));
+        assert_eq!(usage.parameters, Used::Only(set(&["/images/{version}"])));
+        assert_eq!(usage.queues, Used::Only(set(&["capasg"])));
+        assert_eq!(usage.keys, set(&[key]));
+        assert!(!usage.adopts);
+        assert_eq!(warnings.len(), 3, "{warnings:?}");
+        assert!(warnings[2].contains("alias/b of ASGMachinePool b/workers"), "{warnings:?}");
+    }
+
+    #[test]
+    fn flags_come_first() {
+        let pools = [pool(
+            "a",
+            "cn-north-1",
+            &json!({"image": {"id": "ami-0a1b2c3d"}, "iamInstanceProfile": "nodes"}),
+        )];
+        let flags = Usage {
+            roles: set(&["own"]),
+            queues: Used::Only(set(&["mine"])),
+            parameters: Used::Only(set(&["/own"])),
+            ..Usage::default()
+        };
+        let (usage, warnings) = merged(flags.clone(), &pools, &["capasg".to_owned()]).unwrap();
+        assert_eq!(
+            (&usage.roles, &usage.queues, &usage.parameters),
+            (&flags.roles, &flags.queues, &flags.parameters)
+        );
+        assert!(warnings.is_empty(), "{warnings:?}");
+        assert_eq!(usage.partition(), "aws-cn");
+        let two = [pools[0].clone(), pool("a", "us-east-1", &json!({"image": {"id": "ami-0a1b2c3d"}}))];
+        assert!(merged(Usage::default(), &two, &[]).is_err(), "no role is in two partitions");
+    }
+}
