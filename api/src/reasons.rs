@@ -128,11 +128,12 @@ pub mod group_ready {
     ///
     /// Remedy: correct `spec.instanceTypes`.
     pub const INSTANCE_TYPE_NOT_FOUND: &str = "InstanceTypeNotFound";
-    /// The group of that name has another owner ID, or none.
+    /// The tags of the group of that name do not identify this pool.
     ///
-    /// Remedy: another management cluster owns the group, or a user created it. Choose another name in `spec.group.name`,
-    /// delete the group if it is not used, or adopt it (docs/users/adoption.md). If the pool created the group, set its
-    /// tag `asg.infrastructure.cluster.x-k8s.io/owner-id` to the value of the annotation with the same key on the pool.
+    /// Remedy: another pool or another management cluster owns the group, or a user created it. Choose another name in
+    /// `spec.group.name`, delete the group if it is not used, or adopt it (docs/users/adoption.md). If the pool created the
+    /// group and another actor changed its tags, set the tags that the message names: the owner ID of the annotation
+    /// `asg.infrastructure.cluster.x-k8s.io/owner-id`, and namespace, Cluster and name of the pool.
     pub const GROUP_NOT_OWNED: &str = "GroupNotOwned";
     /// The pool is about to adopt the group of that name.
     ///

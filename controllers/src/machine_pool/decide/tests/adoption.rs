@@ -10,7 +10,7 @@ use chrono::TimeDelta;
 use crate::machine_pool::decide::deletion;
 use crate::machine_pool::decide::deletion::Waiting;
 use crate::machine_pool::decide::rollout::outdated;
-use crate::machine_pool::decide::testing::{Stage, cloud, now};
+use crate::machine_pool::decide::testing::{Stage, cloud, now, untagged};
 use crate::machine_pool::model::OutdatedReason;
 use crate::machine_pool::model::adoption::adopted_from;
 use crate::machine_pool::model::{Blocker, DesiredLaunch, GroupView, Known, MachinePoolRef, Plan};
@@ -123,10 +123,10 @@ fn w14_a_capacity_outside_the_limits_names_the_limit() {
 fn w14_a_group_whose_tag_was_removed_is_not_adopted_again() {
     let mut stage = stage();
     stage.desired.provider_id = Some(crate::machine_pool::decide::testing::ARN.into());
-    assert_eq!(stage.plan().blocker, Some(Blocker::GroupNotOwned { found: None }));
+    assert_eq!(stage.plan().blocker, Some(Blocker::GroupNotOwned { tags: untagged() }));
     stage.desired.provider_id = None;
     stage.desired.adopts = false;
-    assert_eq!(stage.plan().blocker, Some(Blocker::GroupNotOwned { found: None }));
+    assert_eq!(stage.plan().blocker, Some(Blocker::GroupNotOwned { tags: untagged() }));
 }
 
 #[test]
