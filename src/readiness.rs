@@ -21,12 +21,14 @@ pub type Needed = (&'static str, &'static str);
 
 /// The definitions that the controllers of the manager need: core's in the version of the contract which our definitions
 /// speak (N6).
-pub const NEEDED: [Needed; 5] = [
+pub const NEEDED: [Needed; 7] = [
     ("clusters.cluster.x-k8s.io", "v1beta2"),
     ("machinepools.cluster.x-k8s.io", "v1beta2"),
     ("machines.cluster.x-k8s.io", "v1beta2"),
     ("asgmachinepools.infrastructure.cluster.x-k8s.io", "v1alpha1"),
     ("asgmachines.infrastructure.cluster.x-k8s.io", "v1alpha1"),
+    ("asgidentities.infrastructure.cluster.x-k8s.io", "v1alpha1"),
+    ("asgguards.infrastructure.cluster.x-k8s.io", "v1alpha1"),
 ];
 
 /// What is missing, kept up to date by [`Readiness::watch`].

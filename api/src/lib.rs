@@ -2,6 +2,7 @@
 //! AWS nor on IO.
 //!
 //! * [`pool`] and [`machine`]: `ASGMachinePool` and `ASGMachine`, with accessors that fill in defaults.
+//! * [`identity`] and [`guard`]: `ASGIdentity` and `ASGGuard`, by which an operator says what namespaces may use in AWS.
 //! * [`template`]: `ASGMachinePoolTemplate`, the template of the pools of a `ClusterClass`.
 //! * [`conditions`] and [`reasons`]: the conditions of the kinds and their reasons.
 //! * [`admission`]: the admission rules and warnings that the CRDs cannot express.
@@ -13,6 +14,8 @@ pub mod admission;
 pub mod capi;
 pub mod conditions;
 pub mod crd;
+pub mod guard;
+pub mod identity;
 pub mod machine;
 pub mod names;
 pub mod pool;
@@ -22,6 +25,8 @@ pub mod time;
 
 mod values;
 
+pub use guard::{ASGGuard, ASGGuardSpec};
+pub use identity::{ASGIdentity, ASGIdentitySpec, ASGIdentityStatus};
 pub use machine::{ASGMachine, ASGMachineSpec, ASGMachineStatus};
 pub use pool::{ASGMachinePool, ASGMachinePoolSpec, ASGMachinePoolStatus};
 pub use template::{ASGMachinePoolTemplate, ASGMachinePoolTemplateSpec};

@@ -41,6 +41,24 @@ pub mod cloud_reachable {
     /// docs/users/aws-account.md, and the account with the one in `spec.providerID`; a service control policy or a
     /// permissions boundary may deny the call too.
     pub const ACCESS_DENIED: &str = "AccessDenied";
+    /// The identity that the pool uses does not exist.
+    ///
+    /// Remedy: correct `spec.identityRef` of the pool, or of the infrastructure object of the Cluster (docs/users/identities.md).
+    pub const IDENTITY_NOT_FOUND: &str = "IdentityNotFound";
+    /// The identity that the pool uses does not allow its namespace.
+    ///
+    /// Remedy: an operator adds the namespace to `spec.allowedNamespaces` of the identity, or the pool uses another one
+    /// (docs/users/identities.md).
+    pub const IDENTITY_NOT_ALLOWED: &str = "IdentityNotAllowed";
+    /// Several identities are the default of the namespace.
+    ///
+    /// Remedy: an operator sets `defaultForAllowedNamespaces` of one of them, or the pool names one in `spec.identityRef`
+    /// (docs/users/identities.md).
+    pub const IDENTITY_AMBIGUOUS: &str = "IdentityAmbiguous";
+    /// The identity that the pool uses has no credentials: its Secret or its role is missing or incomplete.
+    ///
+    /// Remedy: an operator corrects what the message names (docs/users/identities.md).
+    pub const IDENTITY_NOT_USABLE: &str = "IdentityNotUsable";
     /// AWS throttles the calls.
     ///
     /// Remedy: none; the calls are repeated more slowly. If it persists, find the other clients of the account in

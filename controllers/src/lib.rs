@@ -1,5 +1,6 @@
 //! Observe, decide, act and report for every pool and machine; knows ports, never an SDK.
 
+pub mod access;
 pub mod backoff;
 pub mod client;
 mod context;

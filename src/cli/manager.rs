@@ -38,6 +38,10 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "QUEUE", env = "CAPASG_EVENT_QUEUE", default_value = "none")]
     pub event_queue: Vec<EventQueues>,
 
+    /// Namespace of Cluster API Provider AWS, with the Secrets of its AWSClusterStaticIdentities.
+    #[arg(long, value_name = "NAMESPACE", default_value = "capa-system")]
+    pub aws_provider_namespace: String,
+
     /// How long running reconciles may take to finish after SIGTERM.
     #[arg(long, value_name = "DURATION", default_value = "8s", value_parser = duration::parse)]
     pub shutdown_timeout: Duration,

@@ -15,7 +15,7 @@ use capasg_extensions::{
     blocks::Blocks,
     client::{KubeJournal, KubeReader},
     gates::{Addons, Pools},
-    lookups::{Lookups, RegionReader},
+    lookups::{InventoryReader, Lookups},
 };
 use kube::Client;
 use tokio_util::sync::CancellationToken;
@@ -54,11 +54,13 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
         async move { publisher.run().await }
     };
     let publishing = tokio::spawn(supervisor.keep("publisher of events", &stop, publish));
-    let regions = match args.aws_api_share {
-        share if share > 0.0 => Some(aws::regions(share, Arc::clone(&calls) as _, supervisor.clone()).await),
+    let inventories = match args.aws_api_share {
+        share if share > 0.0 => {
+            Some(aws::inventories(share, Arc::clone(&calls) as _, supervisor.clone()).await)
+        }
         _ => None,
     };
-    let lookups = regions.clone().map(|regions| Lookups::new(Arc::new(RegionReader(regions))));
+    let lookups = inventories.clone().map(|all| Lookups::new(Arc::new(InventoryReader(all))));
     let services = Services {
         kubernetes: Arc::new(KubeReader(client.clone())),
         journal: Arc::new(journal),
@@ -95,7 +97,7 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
         ended = endpoints::diagnostics(reading, args.endpoints.insecure_diagnostics, client, metrics, supervisor.clone()) => ended,
         () = folder.follow() => Ok(()),
         () = renewed => Ok(()),
-        () = aws::keep(regions) => Ok(()),
+        () = aws::keep(inventories) => Ok(()),
         () = async { stop.cancelled().await; tokio::time::sleep(DRAIN).await } => Ok(()),
     };
     publishing.abort();

@@ -109,9 +109,9 @@ mod tests {
     #[test]
     fn the_text_has_every_metric_once() {
         let metrics = Metrics::new(Arc::new(Seat::always()), ObjectMetrics::Served);
-        metrics.calls.called("SetDesiredCapacity", true, "Success", Duration::from_millis(20));
+        metrics.calls.called("", "SetDesiredCapacity", true, "Success", Duration::from_millis(20));
         metrics.calls.waited("SetDesiredCapacity", Duration::from_millis(200));
-        metrics.calls.queue_available("eu-west-1", true);
+        metrics.calls.queue_available("", "eu-west-1", true);
         metrics.calls.event(EventKind::SpotInterruption, EventOutcome::Processed);
         let text = metrics.encode().unwrap();
         for line in [

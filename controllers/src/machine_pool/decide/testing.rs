@@ -17,6 +17,7 @@ use capasg_cloud::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 
+use crate::access::Access;
 use crate::kubernetes::KubeWrite;
 use crate::machine_pool::model::memory::record::{Answer, Entry};
 use crate::machine_pool::model::ownership::OtherTags;
@@ -106,6 +107,7 @@ fn objects() -> PoolObjects {
         cluster_name: None,
         cluster: None,
         pause: PauseState::default(),
+        access: Access::of_process(),
     }
 }
 

@@ -178,8 +178,13 @@ impl Real<'_> {
             machines_of: Index::default(),
             clusters: store(None),
             secrets: store(None),
+            identities: store(None),
+            guards: store(None),
+            namespaces: store(None),
         };
-        ApiServer::new(self.rig.scenario.client.clone(), caches)
+        let namespaces =
+            Namespaces { own: "capasg-system".to_owned(), aws_provider: "capa-system".to_owned() };
+        ApiServer::new(self.rig.scenario.client.clone(), caches, namespaces)
     }
 }
 

@@ -7,24 +7,25 @@ mod store;
 mod writes;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use capasg_api::{
-    ASGMachine, ASGMachinePool,
+    ASGGuard, ASGIdentity, ASGMachine, ASGMachinePool,
     capi::{Cluster, Machine, MachinePool, pool_owner_of_machine},
     names::{labels, must_format_value},
 };
 use capasg_cloud::Clock;
 use capasg_controllers::{
     ObjectKey,
-    kubernetes::{KubeEvent, KubeWrite},
+    kubernetes::{AccessKey, KubeEvent, KubeWrite},
 };
 use chrono::{DateTime, Utc};
 pub use held::Objects;
 use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::{ResourceExt, core::DynamicObject};
+use serde_json::Value;
 pub use store::Lag;
 pub(crate) use store::{Expect, Ledger, Object, Store};
 
@@ -64,6 +65,17 @@ pub struct Change {
     pub resource_version: String,
 }
 
+/// What operators say: objects without a namespace, and the Secrets of identities. They are read without a lag.
+#[derive(Default)]
+pub(crate) struct Operators {
+    pub(crate) identities: BTreeMap<String, Arc<ASGIdentity>>,
+    pub(crate) guards: BTreeMap<String, Arc<ASGGuard>>,
+    pub(crate) namespaces: BTreeMap<String, BTreeMap<String, String>>,
+    pub(crate) keys: BTreeMap<String, AccessKey>,
+    /// Specs by kind and name.
+    pub(crate) others: BTreeMap<(String, String), Value>,
+}
+
 /// Everything that the API server holds.
 pub(crate) struct State {
     pub(crate) ledger: Ledger,
@@ -74,6 +86,7 @@ pub(crate) struct State {
     pub(crate) asg_machines: Store<ASGMachine>,
     pub(crate) secrets: Store<Secret>,
     pub(crate) configs: Store<DynamicObject>,
+    pub(crate) operators: Operators,
     /// Pools that a delivered change concerns.
     woken: BTreeSet<ObjectKey>,
     events: Vec<(DateTime<Utc>, KubeEvent)>,
@@ -111,6 +124,7 @@ impl ApiServer {
             asg_machines: Store::new("ASGMachine"),
             secrets: Store::new("Secret"),
             configs: Store::new("KubeadmConfig"),
+            operators: Operators::default(),
             woken: BTreeSet::new(),
             events: Vec::new(),
             conflicts: 0,
@@ -120,6 +134,14 @@ impl ApiServer {
             collected: 0,
         };
         Arc::new(Self { state: Mutex::new(state), clock, journal, meanwhile: Mutex::default() })
+    }
+
+    /// Changes what operators say, and wakes every pool, as the watches do.
+    pub(crate) fn operate(&self, change: impl FnOnce(&mut Operators)) {
+        let mut state = self.state();
+        change(&mut state.operators);
+        let pools: Vec<ObjectKey> = state.pools.all().into_iter().map(|(key, _)| key).collect();
+        state.woken.extend(pools);
     }
 
     /// The objects, with the API server's clock set.

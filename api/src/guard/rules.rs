@@ -1,0 +1,326 @@
+//! The rules of guards: what of a pool is not allowed, and which guard says so. Pure.
+
+use std::{borrow::Cow, sync::Arc};
+
+use super::{ASGGuard, ASGGuardSpec, spec::AdoptionRule};
+use crate::{ASGMachinePoolSpec, admission::FieldError};
+use kube::ResourceExt as _;
+
+/// The instance profile of nodes that `clusterawsadm bootstrap iam` creates, allowed where no guard lists profiles.
+pub const NODES_PROFILE: &str = "nodes.cluster-api-provider-aws.sigs.k8s.io";
+
+/// The guards of one namespace. A pool must satisfy all of them.
+#[derive(Debug, Clone, Default)]
+pub struct Guards(Vec<Arc<ASGGuard>>);
+
+impl Guards {
+    /// Those guards, in the order of their names.
+    #[must_use]
+    pub fn new(mut guards: Vec<Arc<ASGGuard>>) -> Self {
+        guards.sort_by_key(|guard| guard.name_any());
+        Self(guards)
+    }
+
+    /// What of a spec is not allowed, as far as the spec alone tells.
+    #[must_use]
+    pub fn check_spec(&self, spec: &ASGMachinePoolSpec) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let mut add = |field: &'static str, error: Option<String>| {
+            errors.extend(error.map(|message| FieldError { field: Cow::Borrowed(field), message }));
+        };
+        let machine = &spec.machine;
+        add("spec.region", self.region(&spec.region));
+        add(
+            "spec.machine.iamInstanceProfile",
+            self.instance_profile(machine.iam_instance_profile.as_deref()),
+        );
+        let key = machine.ssh_key_name.as_deref();
+        add("spec.machine.sshKeyName", self.listed("key pair", key, |guard| guard.ssh_key_names.as_deref()));
+        let parameter = machine.image.ssm_parameter.as_deref();
+        add("spec.machine.image.ssmParameter", self.ssm_parameter(parameter));
+        let volumes = machine.data_volumes();
+        let root = machine.root_volume();
+        let keys =
+            std::iter::once(&root).chain(&volumes).filter_map(|volume| volume.settings.kms_key_id.as_deref());
+        for key in keys {
+            add(
+                "spec.machine volumes",
+                self.listed("KMS key", Some(key), |guard| guard.kms_key_ids.as_deref()),
+            );
+        }
+        let group = spec.group_name();
+        add("spec.group.name", self.listed("group name", group, |guard| guard.group_names.as_deref()));
+        if spec.adoption_policy() == crate::pool::AdoptionPolicy::Adopt {
+            add("spec.adoptionPolicy", self.adoption());
+        }
+        errors
+    }
+
+    /// Why a Region is not allowed.
+    #[must_use]
+    pub fn region(&self, region: &str) -> Option<String> {
+        self.listed("Region", Some(region), |guard| guard.regions.as_deref())
+    }
+
+    /// Why a subnet is not allowed.
+    #[must_use]
+    pub fn subnet(&self, id: &str, vpc: &str) -> Option<String> {
+        let subnet = self.listed("subnet", Some(id), |guard| guard.subnet_ids.as_deref());
+        subnet.or_else(|| self.listed("VPC", Some(vpc), |guard| guard.vpc_ids.as_deref()))
+    }
+
+    /// Why a security group is not allowed.
+    #[must_use]
+    pub fn security_group(&self, id: &str) -> Option<String> {
+        self.listed("security group", Some(id), |guard| guard.security_group_ids.as_deref())
+    }
+
+    /// Why the adoption of groups is not allowed.
+    #[must_use]
+    pub fn adoption(&self) -> Option<String> {
+        let denied = self.0.iter().find(|guard| guard.spec.adoption == Some(AdoptionRule::Denied));
+        if let Some(guard) = denied {
+            return Some(format!("ASGGuard {} denies the adoption of groups", guard.name_any()));
+        }
+        let is_allowed = self.0.iter().any(|guard| guard.spec.adoption == Some(AdoptionRule::Allowed));
+        (!is_allowed).then(|| {
+            "the adoption of groups requires an ASGGuard that allows it in this namespace".to_owned()
+        })
+    }
+
+    /// Why a pool may not have this many replicas, if it may not; with the number that it may have.
+    #[must_use]
+    pub fn replicas(&self, replicas: i32) -> Option<(i32, String)> {
+        let limits = self.0.iter().filter_map(|guard| {
+            let most = guard.spec.limits.as_ref()?.max_replicas_per_pool?;
+            (replicas > most).then(|| {
+                let name = guard.name_any();
+                (most, format!("ASGGuard {name} allows at most {most} replicas of a pool"))
+            })
+        });
+        limits.min_by_key(|(most, _)| *most)
+    }
+
+    /// Why a namespace may not have this many pools with this many replicas together.
+    #[must_use]
+    pub fn namespace(&self, pools: usize, replicas: i64) -> Option<String> {
+        self.0.iter().find_map(|guard| {
+            let (name, limits) = (guard.name_any(), guard.spec.limits.as_ref()?);
+            let of_pools =
+                limits.max_pools.filter(|most| i64::try_from(pools).unwrap_or(i64::MAX) > i64::from(*most));
+            let of_replicas = limits.max_replicas.filter(|most| replicas > i64::from(*most));
+            of_pools
+                .map(|most| format!("ASGGuard {name} allows at most {most} pools in this namespace"))
+                .or_else(|| {
+                    of_replicas.map(|most| {
+                        format!(
+                            "ASGGuard {name} allows at most {most} replicas of all pools of this namespace"
+                        )
+                    })
+                })
+        })
+    }
+
+    fn instance_profile(&self, profile: Option<&str>) -> Option<String> {
+        // A path is not part of the name, which is unique in the account ("IAM identifiers" of the IAM user guide).
+        let name = profile?.rsplit('/').next()?;
+        if self.0.iter().any(|guard| guard.spec.instance_profiles.is_some()) {
+            return self.listed("instance profile", Some(name), |guard| guard.instance_profiles.as_deref());
+        }
+        (name != NODES_PROFILE).then(|| {
+            format!("instance profile {name} requires an ASGGuard that allows it in this namespace (instanceProfiles)")
+        })
+    }
+
+    fn ssm_parameter(&self, parameter: Option<&str>) -> Option<String> {
+        let parameter = parameter?;
+        let name = parameter.split_once(":parameter").map_or(parameter, |(_, name)| name);
+        self.denied(|guard| {
+            let prefixes = guard.ssm_parameter_prefixes.as_deref()?;
+            Some(prefixes.iter().any(|prefix| name.starts_with(prefix.as_str())))
+        })
+        .map(|guard| format!("ASGGuard {guard} does not allow SSM parameter {name}"))
+    }
+
+    fn listed<'a>(
+        &'a self,
+        what: &str,
+        value: Option<&str>,
+        patterns: impl Fn(&'a ASGGuardSpec) -> Option<&'a [String]>,
+    ) -> Option<String> {
+        let value = value?;
+        self.denied(|guard| Some(patterns(guard)?.iter().any(|pattern| matches(pattern, value))))
+            .map(|guard| format!("ASGGuard {guard} does not allow {what} {value}"))
+    }
+
+    /// The first guard that has a rule and does not allow.
+    fn denied<'a>(&'a self, allows: impl Fn(&'a ASGGuardSpec) -> Option<bool>) -> Option<String> {
+        self.0.iter().find(|guard| allows(&guard.spec) == Some(false)).map(|guard| guard.name_any())
+    }
+}
+
+/// Whether a pattern matches a text; `*` stands for any characters.
+fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        let Some((_, after)) = rest.split_once(part) else { return false };
+        rest = after;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn guards(specs: &[Value]) -> Guards {
+        let guard = |(n, spec): (usize, &Value)| {
+            let mut spec = spec.clone();
+            spec["namespaces"] = json!({"names": ["a"]});
+            Arc::new(ASGGuard::new(&format!("g{n}"), serde_json::from_value(spec).unwrap()))
+        };
+        Guards::new(specs.iter().enumerate().map(guard).collect())
+    }
+
+    fn pool(edit: &Value) -> ASGMachinePoolSpec {
+        let mut spec = json!({
+            "region": "eu-west-1", "subnets": [], "instanceTypes": [],
+            "machine": {"image": {"id": "ami-0a1b2c3d"}, "securityGroups": []},
+        });
+        json_patch_merge(&mut spec, edit);
+        serde_json::from_value(spec).unwrap()
+    }
+
+    fn json_patch_merge(into: &mut Value, edit: &Value) {
+        match (into, edit) {
+            (Value::Object(into), Value::Object(edit)) => {
+                for (key, value) in edit {
+                    json_patch_merge(into.entry(key.clone()).or_insert(Value::Null), value);
+                }
+            }
+            (into, edit) => *into = edit.clone(),
+        }
+    }
+
+    fn fields(guards: &Guards, edit: &Value) -> Vec<String> {
+        guards.check_spec(&pool(edit)).into_iter().map(|error| error.field.into_owned()).collect()
+    }
+
+    #[test]
+    fn patterns_match_whole_texts() {
+        for (pattern, text, expected) in [
+            ("a", "a", true),
+            ("a", "ab", false),
+            ("a*", "ab", true),
+            ("*b", "ab", true),
+            ("*", "", true),
+            ("a*c", "abc", true),
+            ("a*c", "abcd", false),
+            ("a*b*c", "axbxc", true),
+            ("a*b*c", "ac", false),
+            ("ab*ba", "aba", false),
+        ] {
+            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn without_a_guard_no_foreign_profile_and_no_adoption_is_allowed() {
+        let none = Guards::default();
+        assert_eq!(fields(&none, &json!({})), [""; 0]);
+        for own in [
+            NODES_PROFILE,
+            "arn:aws:iam::123456789012:instance-profile/team/nodes.cluster-api-provider-aws.sigs.k8s.io",
+        ] {
+            assert_eq!(fields(&none, &json!({"machine": {"iamInstanceProfile": own}})), [""; 0], "{own}");
+        }
+        for foreign in [
+            "admin",
+            "control-plane.cluster-api-provider-aws.sigs.k8s.io",
+            "arn:aws:iam::1:instance-profile/nodes.cluster-api-provider-aws.sigs.k8s.io/admin",
+        ] {
+            let found = fields(&none, &json!({"machine": {"iamInstanceProfile": foreign}}));
+            assert_eq!(found, ["spec.machine.iamInstanceProfile"], "{foreign}");
+        }
+        let adopting = json!({"adoptionPolicy": "Adopt", "group": {"name": "theirs"}});
+        assert_eq!(fields(&none, &adopting), ["spec.adoptionPolicy"]);
+    }
+
+    #[test]
+    fn one_guard_can_allow_everything() {
+        let all = guards(&[json!({"instanceProfiles": ["*"], "adoption": "Allowed"})]);
+        let everything = json!({
+            "adoptionPolicy": "Adopt", "group": {"name": "theirs"},
+            "machine": {
+                "iamInstanceProfile": "admin", "sshKeyName": "any",
+                "image": {"id": null, "ssmParameter": "/any"}, "rootVolume": {"kmsKeyID": "alias/any"},
+            },
+        });
+        assert_eq!(fields(&all, &everything), [""; 0]);
+        assert_eq!(all.subnet("subnet-1", "vpc-1"), None);
+        assert_eq!(all.security_group("sg-1"), None);
+        assert_eq!(all.namespace(10_000, 1_000_000), None);
+    }
+
+    #[test]
+    fn each_field_is_checked_against_every_guard_that_sets_it() {
+        let both = guards(&[
+            json!({"regions": ["eu-*"], "sshKeyNames": ["ops"], "ssmParameterPrefixes": ["/aws/service/"]}),
+            json!({
+                "regions": ["eu-west-1", "us-east-1"], "kmsKeyIDs": [], "groupNames": ["a-*"],
+                "vpcIDs": ["vpc-1"], "subnetIDs": ["subnet-1"], "securityGroupIDs": ["sg-1"],
+                "limits": {"maxReplicasPerPool": 5, "maxPools": 2, "maxReplicas": 8},
+            }),
+        ]);
+        assert_eq!(fields(&both, &json!({"machine": {"sshKeyName": "ops"}})), [""; 0]);
+        for (edit, field) in [
+            (json!({"region": "us-east-1"}), "spec.region"),
+            (json!({"region": "eu-west-2"}), "spec.region"),
+            (json!({"machine": {"sshKeyName": "mine"}}), "spec.machine.sshKeyName"),
+            (
+                json!({"machine": {"image": {"id": null, "ssmParameter": "/other/secret"}}}),
+                "spec.machine.image.ssmParameter",
+            ),
+            (
+                json!({"machine": {"image": {"id": null,
+                    "ssmParameter": "arn:aws:ssm:eu-west-1:123456789012:parameter/other/aws/service/x"}}}),
+                "spec.machine.image.ssmParameter",
+            ),
+            (json!({"machine": {"rootVolume": {"kmsKeyID": "alias/any"}}}), "spec.machine volumes"),
+            (
+                json!({"machine": {"dataVolumes": [{"kmsKeyID": "alias/any", "deviceName": "/dev/sdf", "sizeGiB": 1}]}}),
+                "spec.machine volumes",
+            ),
+            (json!({"group": {"name": "b-x"}}), "spec.group.name"),
+        ] {
+            assert_eq!(fields(&both, &edit), [field], "{edit}");
+        }
+        assert_eq!(both.region("us-east-1"), Some("ASGGuard g0 does not allow Region us-east-1".to_owned()));
+        assert!(both.subnet("subnet-2", "vpc-1").is_some() && both.subnet("subnet-1", "vpc-2").is_some());
+        assert!(both.security_group("sg-2").is_some() && both.security_group("sg-1").is_none());
+        assert_eq!(both.replicas(6).map(|(most, _)| most), Some(5));
+        assert_eq!(both.replicas(5), None);
+        assert!(
+            both.namespace(3, 0).is_some()
+                && both.namespace(2, 9).is_some()
+                && both.namespace(2, 8).is_none()
+        );
+    }
+
+    #[test]
+    fn a_guard_that_denies_adoption_wins() {
+        let both = guards(&[json!({"adoption": "Allowed"}), json!({"adoption": "Denied"})]);
+        assert_eq!(both.adoption(), Some("ASGGuard g1 denies the adoption of groups".to_owned()));
+    }
+}
