@@ -50,6 +50,8 @@ fn definitions_are_written_one_file_each() {
     assert_eq!(
         names,
         [
+            "infrastructure.cluster.x-k8s.io_asgguards.yaml",
+            "infrastructure.cluster.x-k8s.io_asgidentities.yaml",
             "infrastructure.cluster.x-k8s.io_asgmachinepools.yaml",
             "infrastructure.cluster.x-k8s.io_asgmachinepooltemplates.yaml",
             "infrastructure.cluster.x-k8s.io_asgmachines.yaml"

@@ -267,6 +267,8 @@ fn all_namespaced_objects_are_in_one_namespace() {
             "ClusterRole",
             "ClusterRoleBinding",
             "ValidatingWebhookConfiguration",
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
         ]
         .contains(&object["kind"].as_str().unwrap());
         let expected = if cluster_scoped { Value::Null } else { NAMESPACE.into() };
@@ -310,6 +312,7 @@ fn the_namespace_is_named_only_where_clusterctl_rewrites_it() {
                 // Not by clusterctl, but by the variable that is written there.
                 ".metadata.name" => kind == "Namespace" || name.starts_with(OF_NAMESPACE),
                 ".roleRef.name" => kind == "ClusterRoleBinding",
+                ".spec.policyName" => kind == "ValidatingAdmissionPolicyBinding",
                 _ => false,
             };
             assert!(rewritten, "{kind}{path}");
@@ -385,7 +388,13 @@ fn all_objects_have_the_label_of_the_provider() {
 // Rules: K12
 #[test]
 fn names_of_cluster_scoped_objects_begin_with_the_namespace() {
-    for kind in ["ClusterRole", "ClusterRoleBinding", "ValidatingWebhookConfiguration"] {
+    for kind in [
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "ValidatingWebhookConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    ] {
         let objects = of_kind(kind);
         assert_eq!(objects.len(), 1, "{kind}");
         for object in objects {

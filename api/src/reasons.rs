@@ -52,13 +52,18 @@ pub mod cloud_reachable {
     pub const IDENTITY_NOT_ALLOWED: &str = "IdentityNotAllowed";
     /// Several identities are the default of the namespace.
     ///
-    /// Remedy: an operator sets `defaultForAllowedNamespaces` of one of them, or the pool names one in `spec.identityRef`
+    /// Remedy: an operator sets `selectionPolicy: Default` of one of them, or the pool names one in `spec.identityRef`
     /// (docs/users/identities.md).
     pub const IDENTITY_AMBIGUOUS: &str = "IdentityAmbiguous";
     /// The identity that the pool uses has no credentials: its Secret or its role is missing or incomplete.
     ///
     /// Remedy: an operator corrects what the message names (docs/users/identities.md).
     pub const IDENTITY_NOT_USABLE: &str = "IdentityNotUsable";
+    /// A guard of the namespace does not allow what the pool uses, or the pool would exceed a limit.
+    ///
+    /// Remedy: an operator changes the ASGGuard that the message names, or the pool uses what it allows
+    /// (docs/users/guards.md).
+    pub const NOT_ALLOWED: &str = "NotAllowed";
     /// AWS throttles the calls.
     ///
     /// Remedy: none; the calls are repeated more slowly. If it persists, find the other clients of the account in
@@ -74,6 +79,11 @@ pub mod launch_template_ready {
     ///
     /// Remedy: wait; if it persists, read the message, and whether another actor changes the group.
     pub const LAUNCH_TEMPLATE_NOT_READY: &str = "NotLaunchTemplateReady";
+    /// A guard of the namespace does not allow what the pool uses, or the pool would exceed a limit.
+    ///
+    /// Remedy: an operator changes the ASGGuard that the message names, or the pool uses what it allows
+    /// (docs/users/guards.md).
+    pub const NOT_ALLOWED: &str = "NotAllowed";
     /// The Cluster's infrastructure is not provisioned.
     ///
     /// Remedy: read the conditions of the Cluster and of its infrastructure object.
@@ -132,6 +142,11 @@ pub mod group_ready {
     /// Remedy: wait; if the message names detached or retained instances, attach or terminate them
     /// (docs/users/terminations.md).
     pub const GROUP_NOT_READY: &str = "NotGroupReady";
+    /// A guard of the namespace does not allow what the pool uses, or the pool would exceed a limit.
+    ///
+    /// Remedy: an operator changes the ASGGuard that the message names, or the pool uses what it allows
+    /// (docs/users/guards.md).
+    pub const NOT_ALLOWED: &str = "NotAllowed";
     /// A subnet does not exist, or no subnet is in the MachinePool's failure domains.
     ///
     /// Remedy: correct `spec.subnets` or `failureDomains` of the MachinePool, or tag a subnet; check that the region and

@@ -24,10 +24,14 @@ const OF_AWS: [&str; 11] = [
 ];
 
 /// Enums of Kubernetes and Cluster API.
-const OF_KUBERNETES: [&str; 3] = [
+const OF_KUBERNETES: [&str; 7] = [
+    "ASGGuard.spec.namespaces.selector.matchExpressions[].operator",
+    "ASGIdentity.spec.allowedNamespaces.selector.matchExpressions[].operator",
+    "ASGIdentity.status.conditions[].status",
     "ASGMachine.status.addresses[].type",
     "ASGMachine.status.conditions[].status",
     "ASGMachinePool.status.conditions[].status",
+    "ASGMachinePool.status.identity.kind",
 ];
 
 /// Other words for inaction than `Ignore`.

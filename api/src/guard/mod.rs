@@ -4,4 +4,4 @@ mod rules;
 mod spec;
 
 pub use rules::{Guards, NODES_PROFILE};
-pub use spec::{ASGGuard, ASGGuardSpec, GuardLimits};
+pub use spec::{ASGGuard, ASGGuardSpec, AdoptionRule, GuardLimits};

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use super::{ASGGuard, ASGGuardSpec, spec::AdoptionRule};
+use super::{ASGGuard, ASGGuardSpec, GuardLimits, spec::AdoptionRule};
 use crate::{ASGMachinePoolSpec, admission::FieldError};
 use kube::ResourceExt as _;
 
@@ -101,24 +101,34 @@ impl Guards {
         limits.min_by_key(|(most, _)| *most)
     }
 
-    /// Why a namespace may not have this many pools with this many replicas together.
+    /// Whether a guard limits namespaces as a whole.
     #[must_use]
-    pub fn namespace(&self, pools: usize, replicas: i64) -> Option<String> {
-        self.0.iter().find_map(|guard| {
+    pub fn limits_namespaces(&self) -> bool {
+        let of_namespace = |limits: &GuardLimits| limits.max_pools.is_some() || limits.max_replicas.is_some();
+        self.0.iter().any(|guard| guard.spec.limits.as_ref().is_some_and(of_namespace))
+    }
+
+    /// Why a pool may not have this many replicas in its namespace, if it may not, with the number that it may have: older
+    /// pools of the namespace, of which there are this many, request that many replicas.
+    #[must_use]
+    pub fn namespace(&self, older: usize, requested: i64, replicas: i32) -> Option<(i32, String)> {
+        let older = i64::try_from(older).unwrap_or(i64::MAX);
+        let of_guard = |guard: &Arc<ASGGuard>| {
             let (name, limits) = (guard.name_any(), guard.spec.limits.as_ref()?);
-            let of_pools =
-                limits.max_pools.filter(|most| i64::try_from(pools).unwrap_or(i64::MAX) > i64::from(*most));
-            let of_replicas = limits.max_replicas.filter(|most| replicas > i64::from(*most));
-            of_pools
-                .map(|most| format!("ASGGuard {name} allows at most {most} pools in this namespace"))
-                .or_else(|| {
-                    of_replicas.map(|most| {
-                        format!(
-                            "ASGGuard {name} allows at most {most} replicas of all pools of this namespace"
-                        )
-                    })
-                })
-        })
+            if let Some(most) = limits.max_pools.filter(|most| older >= i64::from(*most)) {
+                return Some((0, format!("ASGGuard {name} allows at most {most} pools in this namespace")));
+            }
+            let most = limits.max_replicas?;
+            let left = i32::try_from((i64::from(most) - requested).max(0)).unwrap_or(i32::MAX);
+            (replicas > left).then(|| {
+                let why = format!(
+                    "ASGGuard {name} allows at most {most} replicas of all pools of this namespace, of which older \
+                     pools request {requested}"
+                );
+                (left, why)
+            })
+        };
+        self.0.iter().filter_map(of_guard).min_by_key(|(left, _)| *left)
     }
 
     fn instance_profile(&self, profile: Option<&str>) -> Option<String> {
@@ -270,7 +280,8 @@ mod tests {
         assert_eq!(fields(&all, &everything), [""; 0]);
         assert_eq!(all.subnet("subnet-1", "vpc-1"), None);
         assert_eq!(all.security_group("sg-1"), None);
-        assert_eq!(all.namespace(10_000, 1_000_000), None);
+        assert!(!all.limits_namespaces());
+        assert_eq!(all.namespace(10_000, 1_000_000, 1), None);
     }
 
     #[test]
@@ -311,11 +322,10 @@ mod tests {
         assert!(both.security_group("sg-2").is_some() && both.security_group("sg-1").is_none());
         assert_eq!(both.replicas(6).map(|(most, _)| most), Some(5));
         assert_eq!(both.replicas(5), None);
-        assert!(
-            both.namespace(3, 0).is_some()
-                && both.namespace(2, 9).is_some()
-                && both.namespace(2, 8).is_none()
-        );
+        let allowed = |older, requested, replicas| {
+            both.namespace(older, requested, replicas).map_or(replicas, |(left, _)| left)
+        };
+        assert_eq!([allowed(2, 0, 1), allowed(1, 3, 5), allowed(1, 3, 9), allowed(1, 9, 1)], [0, 5, 5, 0]);
     }
 
     #[test]

@@ -9,5 +9,6 @@ pub use namespaces::NamespaceSelection;
 pub use reference::{IdentityInUse, IdentityKind, IdentityOrigin, IdentityReference};
 pub use spec::{
     ASGIdentity, ASGIdentitySpec, IdentitySourceType, LocalIdentityReference, RoleSource, SecretSource,
+    SelectionPolicy,
 };
 pub use status::ASGIdentityStatus;

@@ -10,6 +10,16 @@ use super::{ASGIdentityStatus, NamespaceSelection};
 use crate::{crd::shapes, values::string_enum};
 
 string_enum! {
+    /// Which pools of the allowed namespaces use an identity.
+    pub enum SelectionPolicy {
+        /// Those that name it, or whose Cluster does.
+        Explicit = "Explicit",
+        /// Those that name it, and those that name none.
+        Default = "Default",
+    }
+}
+
+string_enum! {
     /// Where the credentials of an identity come from.
     pub enum IdentitySourceType {
         /// The credentials of the manager.
@@ -56,10 +66,10 @@ string_enum! {
         description = "Whether AWS accepts the credentials."
     ),
     printcolumn(
-        name = "Default",
-        type_ = "boolean",
-        json_path = ".spec.defaultForAllowedNamespaces",
-        description = "Whether pools of the allowed namespaces use it by default."
+        name = "Selection",
+        type_ = "string",
+        json_path = ".spec.selectionPolicy",
+        description = "Which pools of the allowed namespaces use it."
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
@@ -97,10 +107,11 @@ pub struct ASGIdentitySpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_namespaces: Option<NamespaceSelection>,
 
-    /// Whether pools of the allowed namespaces use the identity if neither they nor their Cluster name one. At most one
-    /// identity may be the default of a namespace. Defaults to false. Changes apply in place.
+    /// Which pools of the allowed namespaces use the identity: `Explicit` (those that name it, or whose Cluster does) or
+    /// `Default` (these, and those that name none; at most one identity may be the default of a namespace). Defaults to
+    /// `Explicit`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub default_for_allowed_namespaces: Option<bool>,
+    pub selection_policy: Option<SelectionPolicy>,
 
     /// Name or URL of the SQS queue with the events of the account, read with these credentials in each Region of the
     /// pools that use the identity; two identities must not name the same queue. Defaults to none, and with type `Controller`

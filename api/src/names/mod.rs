@@ -102,6 +102,9 @@ pub mod tags {
     pub const CLUSTER: &str = "asg.infrastructure.cluster.x-k8s.io/cluster";
     /// The pool's name.
     pub const POOL: &str = "asg.infrastructure.cluster.x-k8s.io/pool";
+    /// On a group that no pool owns: who may adopt it, `<namespace>/<pool>` or `<namespace>/*`. Set by an administrator of the
+    /// AWS account.
+    pub const ADOPTABLE_BY: &str = "asg.infrastructure.cluster.x-k8s.io/adoptable-by";
     /// The tags that identify the pool that owns a group or a launch template.
     pub const IDENTITY: [&str; 4] = [OWNER_ID, NAMESPACE, CLUSTER, POOL];
     /// The name that the AWS console shows.

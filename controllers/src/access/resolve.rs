@@ -7,7 +7,9 @@ use capasg_api::{
     ASGIdentity, ASGMachinePool,
     capi::Cluster,
     guard::Guards,
-    identity::{IdentityInUse, IdentityKind, IdentityOrigin, IdentityReference, IdentitySourceType},
+    identity::{
+        IdentityInUse, IdentityKind, IdentityOrigin, IdentityReference, IdentitySourceType, SelectionPolicy,
+    },
     reasons::cloud_reachable::{IDENTITY_AMBIGUOUS, IDENTITY_NOT_ALLOWED, IDENTITY_NOT_FOUND},
 };
 use capasg_cloud::{Clock, Identity, QueueName};
@@ -120,15 +122,14 @@ impl Resolver<'_> {
     fn default(&self) -> std::result::Result<Option<String>, Refusal> {
         let labels = self.labels();
         let defaults = self.kubernetes.identities().into_iter().filter(|identity| {
-            identity.spec.default_for_allowed_namespaces == Some(true)
+            identity.spec.selection_policy == Some(SelectionPolicy::Default)
                 && self.is_allowed(identity, labels.as_ref())
         });
         let mut names: Vec<String> = defaults.map(|identity| identity.name_any()).collect();
         names.sort();
         if names.len() > 1 {
             let message = format!(
-                "namespace {} has several default identities: ASGIdentities {}. Set defaultForAllowedNamespaces of one of \
-                 them, or spec.identityRef of the pool",
+                "namespace {} has several default identities: ASGIdentities {}. Set selectionPolicy Default of one of them, or spec.identityRef of the pool",
                 self.namespace,
                 names.join(", ")
             );

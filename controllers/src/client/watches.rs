@@ -435,7 +435,7 @@ mod tests {
     async fn a_watch_filter_applies_to_pools_and_not_to_what_they_own() {
         let scope = Scope { watch_filter: Some("blue".to_owned()), ..Scope::default() };
         let requested = requested(&scope).await;
-        assert_eq!(requested.len(), 6, "{requested:?}");
+        assert_eq!(requested.len(), 9, "{requested:?}");
         for (resource, query) in requested {
             let filters = query.contains("labelSelector=cluster.x-k8s.io%2Fwatch-filter%3Dblue");
             assert_eq!(filters, resource == "asgmachinepools", "{resource}: {query}");

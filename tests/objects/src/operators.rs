@@ -71,7 +71,7 @@ pub fn valid_operators() -> Vec<ValidCase> {
             "sourceIdentityRef": { "name": "hub" },
         },
         "allowedNamespaces": { "names": ["a", "b"], "selector": { "matchLabels": { "team": "a" } } },
-        "defaultForAllowedNamespaces": true,
+        "selectionPolicy": "Default",
         "eventQueue": "https://sqs.eu-west-1.amazonaws.com/123456789012/capasg",
     });
     let every = json!({ "selector": { "matchExpressions": [

@@ -152,6 +152,8 @@ pub fn desired(replicas: i32) -> Desired {
         machine_pool: None,
         previews: false,
         adopts: false,
+        adoption_denied: None,
+        ceiling: None,
         shown: Vec::new(),
         user_data_hash: crate::machine_pool::model::stamp::hash(&"data"),
         orphan_on_deletion: false,

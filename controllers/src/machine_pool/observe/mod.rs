@@ -6,6 +6,7 @@ pub mod desired;
 mod fetched;
 mod for_report;
 mod gather;
+mod guards;
 mod instance_notices;
 mod instances;
 mod machines;
@@ -105,6 +106,9 @@ async fn running(
         let owner_id = objects.owner_id().map_or_else(|| context.random.owner_id(), str::to_owned);
         return Ok(Observation::of(objects, PoolState::Unclaimed(owner_id)));
     }
+    if let Some(finding) = guards::region(objects) {
+        return Ok(without_calls(context, objects, memory, finding));
+    }
     let (inventory, registered) = register(context, objects, &place, memory);
     fetched.begin(&inventory);
     let mut observation = Observation::of(objects, PoolState::Waiting(None));
@@ -145,12 +149,15 @@ async fn running(
     .await?;
     observation.findings.extend(observation.references.findings.iter().cloned());
     let references = &observation.references;
-    let Some(desired) = desired::desired(objects, references, bootstrap.as_ref(), used_groups.as_ref())
+    let Some(mut desired) = desired::desired(objects, references, bootstrap.as_ref(), used_groups.as_ref())
     else {
         let message = "waiting for Cluster API to set label cluster.x-k8s.io/cluster-name";
         observation.findings = vec![prerequisites::waiting(message)];
         return Ok(observation);
     };
+    let limit = guards::limit(context.kubernetes.as_ref(), objects, owner.replicas());
+    desired.ceiling = if references.denied { Some(0) } else { limit.as_ref().map(|limit| limit.replicas) };
+    observation.findings.extend(limit.map(|limit| limit.finding()));
     let observed =
         gather::observed(context, &inventory, &desired, template, &observation.machines, fetched).await;
     observation.failed_reads =
@@ -211,10 +218,18 @@ fn owner(objects: &PoolObjects) -> Result<Arc<MachinePool>, Finding> {
 
 /// A pool that may not use its identity: nothing is read or written with it, and nothing of what it has counts as absent.
 fn refused(context: &Context, objects: &PoolObjects, memory: &PoolMemory) -> Observation {
+    without_calls(context, objects, memory, prerequisites::for_identity(&objects.access))
+}
+
+fn without_calls(
+    context: &Context,
+    objects: &PoolObjects,
+    memory: &PoolMemory,
+    finding: Finding,
+) -> Observation {
     if let Some(registration) = memory.sources.registered() {
         unregister(context, &objects.key, registration);
     }
-    let finding = prerequisites::for_identity(&objects.access);
     Observation { unregistered: true, ..Observation::waiting(objects, finding, Some(REQUEUE)) }
 }
 

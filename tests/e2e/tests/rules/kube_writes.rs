@@ -13,7 +13,7 @@ use capasg_api::{
 };
 use capasg_controllers::{
     ObjectKey,
-    client::{ApiServer, Caches, Index},
+    client::{ApiServer, Caches, Index, Namespaces},
     kubernetes::{KubeError, KubeWrite, Kubernetes as _},
 };
 use capasg_e2e::{Rig, Setup, rule};

@@ -12,8 +12,10 @@ use std::{
 };
 
 use capasg_api::{
-    ASGGuard, ASGIdentity, ASGMachine, ASGMachinePool,
+    ASGGuard, ASGGuardSpec, ASGIdentity, ASGMachine, ASGMachinePool,
     capi::{Cluster, Machine, MachinePool, pool_owner_of_machine},
+    guard::AdoptionRule,
+    identity::NamespaceSelection,
     names::{labels, must_format_value},
 };
 use capasg_cloud::Clock;
@@ -23,7 +25,10 @@ use capasg_controllers::{
 };
 use chrono::{DateTime, Utc};
 pub use held::Objects;
-use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::OwnerReference};
+use k8s_openapi::{
+    api::core::v1::Secret,
+    apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, OwnerReference},
+};
 use kube::{ResourceExt, core::DynamicObject};
 use serde_json::Value;
 pub use store::Lag;
@@ -65,6 +70,9 @@ pub struct Change {
     pub resource_version: String,
 }
 
+/// The name of the guard that allows everything.
+const EVERYTHING: &str = "everything";
+
 /// What operators say: objects without a namespace, and the Secrets of identities. They are read without a lag.
 #[derive(Default)]
 pub(crate) struct Operators {
@@ -74,6 +82,26 @@ pub(crate) struct Operators {
     pub(crate) keys: BTreeMap<String, AccessKey>,
     /// Specs by kind and name.
     pub(crate) others: BTreeMap<(String, String), Value>,
+}
+
+impl Operators {
+    /// The guard by which an installation of an earlier release keeps working (docs/users/guards.md): everything is allowed.
+    fn of_an_earlier_release() -> Self {
+        let exists = LabelSelectorRequirement {
+            key: "kubernetes.io/metadata.name".to_owned(),
+            operator: "Exists".to_owned(),
+            values: None,
+        };
+        let every = LabelSelector { match_expressions: Some(vec![exists]), ..LabelSelector::default() };
+        let spec = ASGGuardSpec {
+            namespaces: NamespaceSelection { selector: Some(every), ..NamespaceSelection::default() },
+            instance_profiles: Some(vec!["*".to_owned()]),
+            adoption: Some(AdoptionRule::Allowed),
+            ..ASGGuardSpec::default()
+        };
+        let guard = Arc::new(ASGGuard::new(EVERYTHING, spec));
+        Self { guards: BTreeMap::from([(EVERYTHING.to_owned(), guard)]), ..Self::default() }
+    }
 }
 
 /// Everything that the API server holds.
@@ -124,7 +152,7 @@ impl ApiServer {
             asg_machines: Store::new("ASGMachine"),
             secrets: Store::new("Secret"),
             configs: Store::new("KubeadmConfig"),
-            operators: Operators::default(),
+            operators: Operators::of_an_earlier_release(),
             woken: BTreeSet::new(),
             events: Vec::new(),
             conflicts: 0,

@@ -121,7 +121,10 @@ impl Kubernetes for ApiServer {
     }
 
     fn namespace_labels(&self, namespace: &str) -> Option<BTreeMap<String, String>> {
-        self.state().operators.namespaces.get(namespace).cloned()
+        let mut labels = self.state().operators.namespaces.get(namespace).cloned().unwrap_or_default();
+        // The API server sets it.
+        labels.insert("kubernetes.io/metadata.name".to_owned(), namespace.to_owned());
+        Some(labels)
     }
 
     fn pools_of(&self, namespace: &str) -> Vec<Arc<ASGMachinePool>> {

@@ -36,7 +36,8 @@ fn somebody_elses(world: &World, instances: i32, edit: impl FnOnce(Tree) -> Tree
         .with("DesiredCapacity", instances)
         .with("VPCZoneIdentifier", "subnet-0a1b2c3d,subnet-0b1c2d3e,subnet-0c1d2e3f")
         .with("LaunchTemplate", Tree::new().with("LaunchTemplateId", template).with("Version", "$Latest"))
-        .with("Tags", Tree::list([tag("team", "a")]));
+        .with("Tags", Tree::list([tag("team", "a"), tag(tags::ADOPTABLE_BY, "default/*")]));
+    world.guard("adoption", serde_json::json!({"adoption": "Allowed"}));
     world.aws(Service::AutoScaling, "CreateAutoScalingGroup", edit(params))?;
     Ok(template.to_owned())
 }
@@ -224,7 +225,9 @@ async fn a_group_that_cannot_be_adopted_is_reported_and_left_alone() -> Result<(
         ("team", "a", "its desired capacity is 2, and the MachinePool requests 3", 3),
     ];
     for (key, value, words, replicas) in cases {
-        let edit = |group: Tree| group.with("Tags", Tree::list([tag(key, value)]));
+        let edit = |group: Tree| {
+            group.with("Tags", Tree::list([tag(key, value), tag(tags::ADOPTABLE_BY, "default/workers")]))
+        };
         let mut world = World::new(Setup::default());
         let _ = somebody_elses(&world, 2, edit)?;
         running_elsewhere(&mut world, 2).await?;

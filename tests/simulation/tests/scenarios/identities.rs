@@ -49,6 +49,7 @@ fn origin(world: &World, pool: &Pool) -> Option<IdentityOrigin> {
 }
 
 /// Two pools with two identities live side by side in two accounts, each seen only with its own credentials.
+// Rules: T1
 #[tokio::test(start_paused = true)]
 async fn pools_of_two_accounts_live_side_by_side() -> Result<()> {
     let mut world = World::new(Setup::default());
@@ -71,6 +72,7 @@ async fn pools_of_two_accounts_live_side_by_side() -> Result<()> {
 }
 
 /// A pool of a namespace that the identity does not allow makes no call at all, says so, and can be deleted.
+// Rules: T1
 #[tokio::test(start_paused = true)]
 async fn a_namespace_that_is_not_allowed_is_refused_in_words() -> Result<()> {
     let mut world = World::new(Setup::default());
@@ -100,6 +102,7 @@ async fn a_namespace_that_is_not_allowed_is_refused_in_words() -> Result<()> {
 
 /// An identity that disallows the namespace of a running pool, or is deleted, changes nothing of it; nothing counts as
 /// absent, and the pool continues once it is allowed again.
+// Rules: T1
 #[tokio::test(start_paused = true)]
 async fn an_identity_that_is_withdrawn_stops_every_call() -> Result<()> {
     for deleted in [true, false] {
@@ -137,6 +140,7 @@ async fn an_identity_that_is_withdrawn_stops_every_call() -> Result<()> {
 
 /// Credentials that expire, are revoked or rotate are a condition of the pools that use them, and of no other; with kill -9
 /// in between nothing is taken for absent.
+// Rules: T1
 #[tokio::test(start_paused = true)]
 async fn rejected_credentials_are_a_condition_and_never_an_absence() -> Result<()> {
     for code in ["ExpiredToken", "AccessDenied", "InvalidClientTokenId", "AuthFailure"] {
@@ -172,6 +176,7 @@ async fn rejected_credentials_are_a_condition_and_never_an_absence() -> Result<(
 }
 
 /// Keys rotate in their Secret without a restart; another account is refused.
+// Rules: T1
 #[tokio::test(start_paused = true)]
 async fn keys_rotate_without_a_restart_and_never_to_another_account() -> Result<()> {
     let mut world = World::new(Setup::default());
@@ -203,6 +208,7 @@ async fn keys_rotate_without_a_restart_and_never_to_another_account() -> Result<
 }
 
 /// Another identity of the same account applies in place.
+// Rules: T1
 #[tokio::test(start_paused = true)]
 async fn another_identity_of_the_same_account_applies_in_place() -> Result<()> {
     let (mut world, pool) = running(Setup::default(), 3).await?;
@@ -217,11 +223,12 @@ async fn another_identity_of_the_same_account_applies_in_place() -> Result<()> {
 }
 
 /// The pool's identity, then the default of the namespace, then the manager's, as far as an operator allows them.
+// Rules: T1
 #[tokio::test(start_paused = true)]
 async fn the_default_of_the_namespace_applies_to_pools_without_an_identity() -> Result<()> {
     let mut world = World::new(Setup::default());
     let mut spec = role(OTHER);
-    spec["defaultForAllowedNamespaces"] = json!(true);
+    spec["selectionPolicy"] = json!("Default");
     world.identity("other", spec.clone());
     let pool = world.add_pool("workers", 2);
     world.in_account(&pool, OTHER);
@@ -249,6 +256,7 @@ async fn the_default_of_the_namespace_applies_to_pools_without_an_identity() -> 
 
 /// The identities of Cluster API Provider AWS have its rules, and its controller's identity gives nobody our manager's
 /// credentials.
+// Rules: T1
 #[tokio::test(start_paused = true)]
 async fn identities_of_the_aws_provider_have_its_rules() -> Result<()> {
     let mut world = World::new(Setup::default());
@@ -275,6 +283,7 @@ async fn identities_of_the_aws_provider_have_its_rules() -> Result<()> {
 }
 
 /// A chain is assumed from its first identity on; one that refers to itself is refused.
+// Rules: T1
 #[tokio::test(start_paused = true)]
 async fn a_chain_of_roles_ends() -> Result<()> {
     let mut world = World::new(Setup::default());

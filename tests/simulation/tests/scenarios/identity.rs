@@ -119,6 +119,7 @@ fn tag_group(world: &World, pool: &Pool, tags: &[(&str, &str)]) -> Result<()> {
 
 /// Tags that another actor edits or removes fail closed: nothing is changed, and everything continues once they are set
 /// again as the condition says.
+// Rules: T2
 #[tokio::test(start_paused = true)]
 async fn edited_tags_stop_a_pool_until_they_are_set_again() -> Result<()> {
     for key in [tags::NAMESPACE, tags::CLUSTER, tags::POOL] {
@@ -156,6 +157,7 @@ async fn edited_tags_stop_a_pool_until_they_are_set_again() -> Result<()> {
 
 /// A user copies the owner ID of another pool, which is a tag that every reader of AWS sees, and names its group: the pool
 /// changes nothing of it while it exists and when it is deleted, and reads nothing of the other pool in its condition.
+// Rules: T2
 #[tokio::test(start_paused = true)]
 async fn a_copied_owner_id_gives_no_access_to_a_group() -> Result<()> {
     let (mut world, victim) = running(Setup::default(), 3).await?;
