@@ -39,7 +39,7 @@ async fn a_copied_owner_id_reaches_no_group_of_another_namespace() -> Result<()>
             let pool = thief
                 .pool("thief")
                 .replicas(1)
-                .with("spec/region", victim.scenario.region.as_str())
+                .in_region(&victim.scenario.region)
                 .with("spec/providerID", arn.as_str())
                 .with("metadata/annotations", json!({annotations::OWNER_ID: "0123456789abcdef"}));
             thief.apply(&pool).await?;
