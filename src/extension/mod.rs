@@ -66,6 +66,7 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
         clock: Arc::new(SystemClock),
         gates: vec![Box::new(Pools), Box::new(Addons)],
         blocks: Blocks::default(),
+        unread: Blocks::default(),
         lookups,
     };
     let extension = Arc::new(Extension::new(services, &advertised));
