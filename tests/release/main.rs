@@ -5,6 +5,7 @@
 mod assets;
 mod chart;
 mod image;
+mod network;
 mod plain;
 mod workflows;
 
