@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what these tests share fails as they do")]
 
 mod assets;
+mod certificates;
 mod chart;
 mod image;
 mod network;
