@@ -6,6 +6,7 @@ mod assets;
 mod certificates;
 mod chart;
 mod image;
+mod namespaced;
 mod network;
 mod plain;
 mod workflows;
