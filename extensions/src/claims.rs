@@ -1,5 +1,5 @@
-//! What a request claims of its Cluster, compared with the API server before anything is written: whoever reaches the port of
-//! the hooks can send any request.
+//! What a request claims of its Cluster, compared with the API server before anything is written: every client that reaches
+//! the port of the hooks can send any request.
 
 use tokio::time::timeout_at;
 use tracing::debug;
@@ -40,7 +40,7 @@ pub(crate) async fn check(
         Ok(Err(_)) | Err(_) => return Claims::Unread,
     };
     if let Some(why) = contradiction(hook, &request.versions(), &live) {
-        debug!(hook = hook.name(), why, "refused a request");
+        debug!(hook = hook.name(), why, "rejected a request");
         return Claims::Refuted(why);
     }
     if let Some(cluster) = request.cluster_mut() {

@@ -1,8 +1,12 @@
 //! The `NetworkPolicies`: each pod has one, it opens the ports that the pod serves, and the add-on provider reaches no service
 //! at a link-local address.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
 
+use capasg_environment::Tools;
 use serde_json::{Value, json};
 
 use crate::{PROVIDERS, Provider, objects, plain::kustomize, read};
@@ -65,6 +69,12 @@ fn hooks_are_reached_by_core_alone() {
     let label = "cluster.x-k8s.io/provider";
     assert_eq!(from["namespaceSelector"]["matchExpressions"], json!([{"key": label, "operator": "Exists"}]));
     assert_eq!(from["podSelector"]["matchLabels"], json!({label: "cluster-api"}));
+    // Core has both by its own manifest.
+    let tools = Tools::ready(&|line| eprintln!("{line}")).unwrap();
+    let core = objects(&fs::read_to_string(tools.components("cluster-api")).unwrap());
+    assert!(core["Namespace/capi-system"]["metadata"]["labels"][label].is_string());
+    let pod = &core["Deployment/capi-controller-manager"]["spec"]["template"];
+    assert_eq!(pod["metadata"]["labels"][label], "cluster-api");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What somebody who reaches the port of the hooks can have written: nothing that the API server does not confirm.
+//! What a client that reaches the port of the hooks can have written: nothing that the API server does not confirm.
 
 use std::sync::{Arc, atomic::Ordering};
 
