@@ -660,6 +660,41 @@ fn every_dependency_is_told_of_with_its_reason() {
     }
 }
 
+/// Fixes are for the newest minor version alone.
+#[test]
+fn the_security_policy_supports_this_minor_version_and_names_each_program() {
+    let policy = read("SECURITY.md");
+    let rows: Vec<Vec<&str>> = policy
+        .lines()
+        .skip_while(|line| *line != "## Supported versions")
+        .skip(1)
+        .take_while(|line| !line.starts_with("## "))
+        .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"))
+        .map(|row| row.split(" | ").collect())
+        .collect();
+    let (major, minor) = (env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"));
+    let before = minor.parse::<u64>().unwrap() - 1;
+    assert_eq!(
+        rows[2..],
+        [
+            vec![format!("{major}.{minor}.x").as_str(), "yes"],
+            vec![
+                format!("{major}.{before}.x and older").as_str(),
+                format!("no: upgrade to {major}.{minor}").as_str()
+            ],
+        ]
+    );
+    for label in LABELS {
+        let text = read(match label {
+            LABEL => "config/manager/manager.yaml",
+            "runtime-extension-asg" => "config/extension/runtime-extension-components.yaml",
+            _ => "config/addons/addon-components.yaml",
+        });
+        let command = text.split("command: [/capasg, ").nth(1).unwrap().split(']').next().unwrap();
+        assert!(policy.contains(&format!("`capasg {command}`")), "{command}");
+    }
+}
+
 /// Fills in the default of `${NAME:=default}`, as clusterctl does.
 fn with_defaults(text: &str) -> String {
     let Some((before, rest)) = text.split_once("${") else { return text.to_owned() };

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::{
     call::{Call, Limits, Services},
+    claims::{self, Claims},
     names::{annotations, events},
     ports::{Notice, Outcome},
     protocol::{API_VERSION, Cluster, Hook, Request, Response, Status},
@@ -55,14 +56,18 @@ impl<H: Handler> AnyHandler for H {
     }
 
     async fn answer(&self, body: Value, services: &Arc<Services>, limits: Limits) -> Answer {
-        let request = match serde_json::from_value::<H::Request>(body) {
+        let mut request = match serde_json::from_value::<H::Request>(body) {
             Ok(request) => request,
             Err(error) => {
                 return self.failure(&format!("the request is invalid: {error}"), Outcome::Failure);
             }
         };
+        let is_confirmed = match claims::check(&mut request, H::HOOK, services, limits).await {
+            Claims::Refuted(why) => return self.failure(why, Outcome::Failure),
+            claims => claims == Claims::Confirmed,
+        };
         if let Some(cluster) = request.cluster().filter(|cluster| is_skipped(cluster, H::HOOK)) {
-            if let Some(key) = cluster.key() {
+            if let Some(key) = cluster.key().filter(|_| is_confirmed) {
                 let message = format!("{} is skipped by the annotation {}", H::HOOK, annotations::SKIP_HOOK);
                 services.skipped(&key, H::HOOK, limits).await;
                 let notice = Notice::new(key, H::HOOK, events::HOOK_SKIPPED, message);
@@ -74,7 +79,7 @@ impl<H: Handler> AnyHandler for H {
             Ok(settings) => settings,
             Err(error) => return self.failure(&error.to_string(), Outcome::InvalidSettings),
         };
-        let call = Call { hook: H::HOOK, settings, limits, services: Arc::clone(services) };
+        let call = Call { hook: H::HOOK, settings, limits, is_confirmed, services: Arc::clone(services) };
         let response = self.handle(request, &call).await;
         let outcome = match response.status() {
             Status::Failure => Outcome::Failure,

@@ -62,7 +62,7 @@ pub async fn run(args: &AddonsArgs) -> Result<()> {
     let (election, seat) = leadership::join(&args.leader_election, &client, ADDONS_LEASE)?;
     let metrics = Arc::new(AddonMetrics::new(Arc::clone(&seat), args.endpoints.object_metrics.into()));
     let (readiness, supervisor) = (Arc::new(Readiness::new(&NEEDED)), Supervisor::default());
-    let other = Arc::new(Detector::default());
+    let other = Arc::new(Detector::new(leadership::own_namespace(&args.leader_election)));
     let (health, reading) = args.endpoints.listen().await?;
     let ready = {
         let (readiness, other) = (Arc::clone(&readiness), Arc::clone(&other));

@@ -6,7 +6,7 @@ mod settings;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
 use capasg_cloud::{Supervisor, SystemClock};
@@ -19,7 +19,7 @@ use capasg_extensions::{
 };
 use kube::Client;
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{info, warn};
 
 pub use self::settings::check_settings;
 use crate::{
@@ -68,6 +68,7 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
         clock: Arc::new(SystemClock),
         gates: vec![Box::new(Pools), Box::new(Addons)],
         blocks: Blocks::default(),
+        unread: Blocks::default(),
         lookups,
     };
     let extension = Arc::new(Extension::new(services, &advertised));
@@ -79,7 +80,11 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
     let called = address.listen().await?.context("--webhook-port must not be 0")?;
 
     let folder = CertificateFolder::new(args.webhook_cert_dir.clone());
-    let authorities = args.client_ca_file.clone().map(ClientAuthorities::new).transpose()?;
+    let authorities =
+        args.client_authorities().map(Path::to_owned).map(ClientAuthorities::new).transpose()?;
+    if authorities.is_none() {
+        warn!("--client-ca-file is none: every client that reaches the port of the hooks is answered");
+    }
     let tls = match &authorities {
         Some(authorities) => folder.server_for_clients_of(authorities),
         None => folder.server(),

@@ -19,7 +19,7 @@ use capasg_extensions::{
     ports::{
         AddonFacts, Journal, Kind, Kubernetes, MachineFacts, Notice, PoolList, ReadError, ReleaseRequest,
     },
-    protocol::{API_VERSION, ClusterKey, Hook},
+    protocol::{API_VERSION, Cluster, ClusterKey, Hook},
 };
 use chrono::{DateTime, Utc};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -44,6 +44,10 @@ struct Nothing;
 
 #[async_trait]
 impl Kubernetes for Nothing {
+    async fn cluster(&self, claimed: &Cluster) -> Result<Option<Cluster>, ReadError> {
+        Ok(Some(claimed.clone()))
+    }
+
     async fn pools(&self, _: &ClusterKey) -> Result<PoolList, ReadError> {
         Ok(PoolList::default())
     }
@@ -98,6 +102,7 @@ fn assembled(kubernetes: Arc<dyn Kubernetes>, clock: Arc<dyn Clock>) -> (Arc<Ext
         clock,
         gates: vec![Box::new(Pools)],
         blocks: Blocks::default(),
+        unread: Blocks::default(),
         lookups: None,
     };
     (Arc::new(Extension::new(services, &Hook::ALL)), hooks)
@@ -111,7 +116,10 @@ fn deletion(protected: &str) -> String {
     let annotations = json!({"asg.infrastructure.cluster.x-k8s.io/deletion-protection": protected});
     json!({
         "apiVersion": API_VERSION, "kind": "BeforeClusterDeleteRequest",
-        "cluster": {"metadata": {"name": "prod", "namespace": "teams", "annotations": annotations}},
+        "cluster": {"metadata": {
+            "name": "prod", "namespace": "teams", "annotations": annotations,
+            "deletionTimestamp": "2026-03-01T00:00:00Z",
+        }},
     })
     .to_string()
 }

@@ -44,6 +44,25 @@ impl Cluster {
         Some(ClusterKey { namespace: namespace.to_owned(), name: name.to_owned(), uid: uid.to_owned() })
     }
 
+    /// Whether both have the same namespace, name and UID. One without a UID is no other.
+    #[must_use]
+    pub fn is_same_object(&self, other: &Self) -> bool {
+        self.key().filter(|key| !key.uid.is_empty()).is_some_and(|key| other.key() == Some(key))
+    }
+
+    /// Whether the Cluster is being deleted.
+    #[must_use]
+    pub fn is_being_deleted(&self) -> bool {
+        self.text("/metadata/deletionTimestamp").is_some()
+    }
+
+    /// Whether a condition is true.
+    #[must_use]
+    pub fn has_condition(&self, kind: &str) -> bool {
+        let conditions = self.0.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+        conditions.filter(|one| one["type"] == kind).any(|one| one["status"] == "True")
+    }
+
     /// The value of an annotation.
     #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&str> {

@@ -119,6 +119,10 @@ struct Hanging;
 
 #[async_trait]
 impl Kubernetes for Hanging {
+    async fn cluster(&self, claimed: &Cluster) -> Result<Option<Cluster>, ReadError> {
+        Ok(Some(claimed.clone()))
+    }
+
     async fn pools(&self, _: &ClusterKey) -> Result<PoolList, ReadError> {
         std::future::pending().await
     }
@@ -150,7 +154,9 @@ async fn a_call_that_waits_for_too_many_others_blocks_with_a_deadline() {
     let path = format!("/hooks.runtime.cluster.x-k8s.io/v1alpha1/{segment}/{handler}?timeout=10s");
     let body = json!({
         "apiVersion": API_VERSION, "kind": "BeforeClusterUpgradeRequest", "toKubernetesVersion": "v1.36.3",
-        "cluster": {"metadata": {"name": "prod", "namespace": "teams"}},
+        "cluster": {
+            "metadata": {"name": "prod", "namespace": "teams"}, "spec": {"topology": {"version": "v1.36.3"}},
+        },
     });
     let post = || {
         let request = Request::post(&path).body(Body::from(body.to_string())).unwrap();

@@ -18,6 +18,10 @@ struct ByName;
 
 #[async_trait]
 impl Kubernetes for ByName {
+    async fn cluster(&self, claimed: &Cluster) -> Result<Option<Cluster>, ReadError> {
+        Ok(Some(claimed.clone()))
+    }
+
     async fn pools(&self, cluster: &ClusterKey) -> Result<PoolList, ReadError> {
         let ready = |status: &str| {
             json!([{
@@ -114,6 +118,7 @@ async fn connection() -> (Connection, ExtensionMetrics) {
         clock: Arc::new(Noon),
         gates: vec![Box::new(Pools)],
         blocks: Blocks::default(),
+        unread: Blocks::default(),
         lookups: None,
     };
     let extension = Arc::new(Extension::new(services, &Hook::ALL));
