@@ -57,8 +57,18 @@ fn a_role_of_one_namespace_replaces_the_cluster_role() {
         assert!(everywhere.is_disjoint(&here), "{part}: {:?}", everywhere.intersection(&here));
         // Of kinds with a namespace, only the Lease of the other add-on provider, by its name.
         for right in &everywhere {
-            let cluster_scoped =
-                ["customresourcedefinitions", "tokenreviews", "subjectaccessreviews", "namespaces"];
+            let cluster_scoped = [
+                "customresourcedefinitions",
+                "tokenreviews",
+                "subjectaccessreviews",
+                "namespaces",
+                "asgguards",
+                "asgidentities",
+                "asgidentities/status",
+                "awsclustercontrolleridentities",
+                "awsclusterroleidentities",
+                "awsclusterstaticidentities",
+            ];
             let is_cluster_scoped = cluster_scoped.iter().any(|kind| right.ends_with(kind));
             assert!(is_cluster_scoped || right == "get coordination.k8s.io/leases", "{part}: {right}");
         }

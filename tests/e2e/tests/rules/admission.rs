@@ -7,6 +7,7 @@ use capasg_test_objects::{cel_cases, minimal_pool, schema_cases, valid_cases, wi
 use kube::{
     Api, Error, ResourceExt as _,
     api::{DeleteParams, DynamicObject, PostParams},
+    core::{ApiResource, GroupVersionKind},
 };
 use serde_json::{Value, json};
 
