@@ -71,6 +71,20 @@ pub mod cloud_reachable {
     pub const THROTTLED: &str = "Throttled";
 }
 
+/// `Ready` of an identity; its other reasons are those of `CloudReachable` of a pool.
+pub mod identity_ready {
+    /// AWS accepts the credentials.
+    pub const IDENTITY_READY: &str = "IdentityReady";
+    /// The credentials were not checked yet.
+    ///
+    /// Remedy: none; they are checked once a pool uses them.
+    pub const NOT_CHECKED: &str = "NotChecked";
+    /// AWS rejects the credentials.
+    ///
+    /// Remedy: correct the role, its trust policy or the Secret that the identity names (docs/users/identities.md).
+    pub const ACCESS_DENIED: &str = "AccessDenied";
+}
+
 /// `LaunchTemplateReady` of a pool.
 pub mod launch_template_ready {
     /// The group uses a version of the pool's launch template, and no call about it fails.

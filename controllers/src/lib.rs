@@ -4,6 +4,7 @@ pub mod access;
 pub mod backoff;
 pub mod client;
 mod context;
+pub mod identity;
 mod key;
 pub mod kubernetes;
 pub mod machine;

@@ -30,7 +30,7 @@ use crate::backoff::{Curve, FailedOperations, TRANSIENT};
 use crate::client::{ApiServer, Namespaces, Scope, watch};
 use crate::kubernetes::Randomness;
 use crate::machine_pool::{ReconcileError, Requeue};
-use crate::{Context, ObjectKey, PoolObserver, machine, machine_pool};
+use crate::{Context, ObjectKey, PoolObserver, identity, machine, machine_pool};
 
 /// A reconcile that takes longer is cancelled and retried: a hidden retry must not occupy a worker.
 const RECONCILE_DEADLINE: Duration = Duration::from_mins(2);
@@ -97,7 +97,7 @@ impl Failed {
 }
 
 struct Worker {
-    context: Context,
+    context: Arc<Context>,
     observer: Arc<dyn ReconcileObserver>,
     sync_period: Duration,
     failures: Mutex<BTreeMap<ObjectKey, FailedOperations>>,
@@ -139,8 +139,10 @@ pub async fn run(
     }
     let kubernetes = Arc::new(ApiServer::new(client, caches.clone(), options.namespaces.clone()));
     let worker = Arc::new(Worker {
-        context: Context::new(kubernetes, Arc::clone(&inventories), clock, random)
-            .observed_by(Arc::clone(&observers.pools)),
+        context: Arc::new(
+            Context::new(kubernetes, Arc::clone(&inventories), clock, random)
+                .observed_by(Arc::clone(&observers.pools)),
+        ),
         observer: observers.reconciles,
         sync_period: options.sync_period,
         failures: Mutex::default(),
@@ -150,6 +152,9 @@ pub async fn run(
     let (kubernetes, stop) = (Arc::clone(&worker.context.kubernetes), shutdown.clone());
     let orphans = move || machine::run(Arc::clone(&kubernetes), stop.clone());
     tracker.spawn(supervisor.keep("release of orphaned ASGMachines", &shutdown, orphans));
+    let (context, stop) = (Arc::clone(&worker.context), shutdown.clone());
+    let identities = move || identity::run(Arc::clone(&context), stop.clone());
+    tracker.spawn(supervisor.keep("statuses of identities", &shutdown, identities));
     let config = Config::default().concurrency(options.concurrency);
     let stop = shutdown.clone();
     let exists = |key: &ObjectKey| worker.context.kubernetes.pool(key).is_some();

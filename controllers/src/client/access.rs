@@ -1,6 +1,10 @@
-//! Live reads for identities: those of another provider, access keys, and whether RBAC gives them to this controller.
+//! Calls for identities: those of another provider, access keys, whether RBAC gives them to this controller, and statuses.
 
-use capasg_api::capi::{ContractReference, bootstrap_resource, spec_of};
+use capasg_api::{
+    ASGIdentity, ASGIdentityStatus,
+    capi::{ContractReference, bootstrap_resource, spec_of},
+    names::FIELD_MANAGER,
+};
 use capasg_cloud::SecretText;
 use k8s_openapi::{
     ByteString,
@@ -11,9 +15,9 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client,
-    api::{DynamicObject, PostParams},
+    api::{DynamicObject, Patch, PatchParams, PostParams},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::error::port_error;
 use crate::kubernetes::{AccessKey, Result, SecretPlace};
@@ -80,4 +84,12 @@ pub(super) async fn may_use(client: &Client, own: &str, secret: &SecretPlace) ->
     let answer = api.create(&PostParams::default(), &review).await;
     let answer = answer.map_err(|e| port_error(format!("reviewing the access to Secret {secret}"), &e))?;
     Ok(answer.status.is_some_and(|status| status.allowed))
+}
+
+/// Writes the status of an ASGIdentity.
+pub(super) async fn report_identity(client: &Client, name: &str, status: &ASGIdentityStatus) -> Result<()> {
+    let api: Api<ASGIdentity> = Api::all(client.clone());
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+    let patched = api.patch_status(name, &params, &Patch::Merge(json!({"status": status}))).await;
+    patched.map(drop).map_err(|e| port_error(format!("writing the status of ASGIdentity {name}"), &e))
 }

@@ -15,7 +15,7 @@ use std::{
 
 use async_trait::async_trait;
 use capasg_api::{
-    ASGGuard, ASGIdentity, ASGMachine, ASGMachinePool,
+    ASGGuard, ASGIdentity, ASGIdentityStatus, ASGMachine, ASGMachinePool,
     capi::{Cluster, ContractReference, Machine, MachinePool, bootstrap_resource, spec_of},
     names::labels,
 };
@@ -207,6 +207,10 @@ impl Kubernetes for ApiServer {
 
     async fn may_use(&self, secret: &SecretPlace) -> Result<bool> {
         access::may_use(&self.client, &self.namespaces.own, secret).await
+    }
+
+    async fn report_identity(&self, name: &str, status: &ASGIdentityStatus) -> Result<()> {
+        access::report_identity(&self.client, name, status).await
     }
 
     async fn write(&self, write: &KubeWrite) -> Result<Option<String>> {

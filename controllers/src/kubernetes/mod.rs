@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use async_trait::async_trait;
 use capasg_api::{
-    ASGGuard, ASGIdentity, ASGMachine, ASGMachinePool,
+    ASGGuard, ASGIdentity, ASGIdentityStatus, ASGMachine, ASGMachinePool,
     capi::{Cluster, Machine, MachinePool},
 };
 use capasg_cloud::SecretText;
@@ -156,6 +156,9 @@ pub trait Kubernetes: Send + Sync + 'static {
     async fn access_key(&self, secret: &SecretPlace) -> Result<Option<AccessKey>>;
     /// Whether RBAC gives this controller the verb `use` on a Secret.
     async fn may_use(&self, secret: &SecretPlace) -> Result<bool>;
+
+    /// Writes the status of an ASGIdentity (merge patch).
+    async fn report_identity(&self, name: &str, status: &ASGIdentityStatus) -> Result<()>;
 
     /// Carries out one write. Returns the resource version of the object since then, if it is known.
     async fn write(&self, write: &KubeWrite) -> Result<Option<String>>;

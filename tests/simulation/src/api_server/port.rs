@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
 use capasg_api::{
-    ASGGuard, ASGIdentity, ASGMachine, ASGMachinePool,
+    ASGGuard, ASGIdentity, ASGIdentityStatus, ASGMachine, ASGMachinePool,
     capi::{Cluster, Machine, MachinePool, pool_owner_of_machine},
     names::{labels, must_format_value},
 };
@@ -199,6 +199,14 @@ impl Kubernetes for ApiServer {
     async fn may_use(&self, _: &SecretPlace) -> Result<bool> {
         self.arrive("reviewing an access").await?;
         Ok(true)
+    }
+
+    async fn report_identity(&self, name: &str, status: &ASGIdentityStatus) -> Result<()> {
+        self.arrive("writing the status of an ASGIdentity").await?;
+        if let Some(identity) = self.state().operators.identities.get_mut(name) {
+            Arc::make_mut(identity).status = Some(status.clone());
+        }
+        Ok(())
     }
 
     async fn write(&self, write: &KubeWrite) -> Result<Option<String>> {

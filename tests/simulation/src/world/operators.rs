@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use capasg_api::{ASGGuard, ASGIdentity};
+use capasg_api::{ASGGuard, ASGIdentity, ASGIdentityStatus};
 use capasg_cloud::SecretText;
-use capasg_controllers::kubernetes::AccessKey;
+use capasg_controllers::{identity, kubernetes::AccessKey};
 use serde_json::{Value, json};
 
 use super::{Pool, World, pool::NAMESPACE};
@@ -23,6 +23,17 @@ impl World {
         self.api.operate(|all| {
             all.identities.insert(name.to_owned(), Arc::new(ASGIdentity::new(name, spec)));
         });
+    }
+
+    /// The status of an ASGIdentity.
+    #[must_use]
+    pub fn identity_status(&self, name: &str) -> Option<ASGIdentityStatus> {
+        self.api.state().operators.identities.get(name)?.status.clone()
+    }
+
+    /// The controllers check the identities, as they do from time to time.
+    pub async fn check_identities(&self) {
+        identity::check(&self.context).await;
     }
 
     /// Deletes an ASGIdentity.

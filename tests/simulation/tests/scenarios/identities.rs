@@ -306,3 +306,31 @@ async fn a_chain_of_roles_ends() -> Result<()> {
     ensure!(account_of(&world, &pool).as_deref() == Some(OTHER));
     Ok(())
 }
+
+/// The status of an identity names its account while AWS accepts the credentials, and what is wrong while not.
+// Rules: T1
+#[tokio::test(start_paused = true)]
+async fn the_status_of_an_identity_is_what_aws_says() -> Result<()> {
+    let mut world = World::new(Setup::default());
+    world.identity("other", role(OTHER));
+    world.identity("keys", json!({"type": "Secret", "secret": {"name": "missing"}}));
+    let pool = in_other(&mut world, "theirs", 1, "ASGIdentity", "other");
+    reach(&mut world, &pool, 1).await?;
+    let ready = |world: &World, name: &str| {
+        let status = world.identity_status(name).unwrap_or_default();
+        let ready = status.conditions.first().map(|one| format!("{}/{}", one.status, one.reason));
+        (status.account, ready.unwrap_or_default())
+    };
+    world.check_identities().await;
+    ensure!(ready(&world, "other") == (Some(OTHER.to_owned()), "True/IdentityReady".to_owned()));
+    ensure!(ready(&world, "keys") == (None, "False/IdentityNotUsable".to_owned()));
+    world.reject_credentials("ASGIdentity/other", Some("ExpiredToken"));
+    world.run_for(TimeDelta::minutes(5)).await?;
+    world.check_identities().await;
+    ensure!(ready(&world, "other").1 == "False/AccessDenied", "{:?}", ready(&world, "other"));
+    world.reject_credentials("ASGIdentity/other", None);
+    world.run_for(TimeDelta::minutes(5)).await?;
+    world.check_identities().await;
+    ensure!(ready(&world, "other").1 == "True/IdentityReady", "{:?}", ready(&world, "other"));
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! The statuses of ASGIdentities: whether AWS accepts the credentials, and of which account they are. Nothing depends on
+//! them: each pool reports the same of its own calls.
+
+use std::{sync::Arc, time::Duration};
+
+use capasg_api::{
+    ASGIdentity,
+    conditions::{self, Finding, READY, Status},
+    reasons::identity_ready,
+};
+use capasg_cloud::{CloudError, CredentialSource, ErrorClass, Identity, Inventory, Place, Role};
+use kube::ResourceExt as _;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Context,
+    access::{Refusal, identity_of},
+};
+
+/// How often the identities are checked. AWS is asked only for those that no pool uses.
+pub const INTERVAL: Duration = Duration::from_secs(30);
+
+/// Checks the identities every [`INTERVAL`] until `shutdown`.
+pub async fn run(context: Arc<Context>, shutdown: CancellationToken) {
+    while shutdown.run_until_cancelled(tokio::time::sleep(INTERVAL)).await.is_some() {
+        check(&context).await;
+    }
+}
+
+/// Writes the statuses that changed.
+pub async fn check(context: &Context) {
+    for identity in context.kubernetes.identities() {
+        if let Err(error) = report(context, &identity).await {
+            let name = identity.name_any();
+            tracing::warn!(%error, identity = name, "failed to report the state of an ASGIdentity");
+        }
+    }
+}
+
+async fn report(context: &Context, identity: &ASGIdentity) -> crate::kubernetes::Result<()> {
+    let resolved =
+        identity_of(context.kubernetes.as_ref(), &context.access, context.clock.as_ref(), identity).await?;
+    let state = match resolved {
+        Err(refusal) => Err(refusal),
+        Ok(resolved) => account(context, &Arc::new(resolved)).await,
+    };
+    let before = identity.status.clone().unwrap_or_default();
+    let generation = identity.metadata.generation.unwrap_or_default();
+    let mut status = before.clone();
+    status.observed_generation = generation;
+    let finding = match state {
+        Ok(Some(account)) => {
+            status.account = Some(account);
+            Finding::plain(READY, true, identity_ready::IDENTITY_READY)
+        }
+        // What was known stays: AWS throttles, or cannot be reached.
+        Ok(None) if conditions::get(&before.conditions, READY).is_some() => return Ok(()),
+        Ok(None) => {
+            let message = "the credentials are checked once a pool uses them";
+            Finding::new(READY, Status::Unknown, identity_ready::NOT_CHECKED, message)
+        }
+        Err(Refusal { reason, message }) => Finding::new(READY, Status::False, reason, message),
+    };
+    conditions::set(&mut status.conditions, finding, generation, context.clock.now());
+    if status != before {
+        context.kubernetes.report_identity(&identity.name_any(), &status).await?;
+    }
+    Ok(())
+}
+
+/// The account of the credentials; unknown while AWS does not respond.
+async fn account(context: &Context, identity: &Arc<Identity>) -> Result<Option<String>, Refusal> {
+    let open = context.inventories.open();
+    let in_use =
+        open.iter().find(|(place, inventory)| place.identity == *identity && inventory.is_registered());
+    let inventory = match in_use {
+        Some((_, inventory)) => {
+            // What the pools meet is newer than the account, which is kept.
+            inventory.reachable().or_else(|error| denied(&error).map_or(Ok(()), Err))?;
+            Arc::clone(inventory)
+        }
+        None => {
+            let Some(region) = region_of(&identity.source, &open) else { return Ok(None) };
+            context.inventories.inventory(&Place { identity: Arc::clone(identity), region })
+        }
+    };
+    match inventory.account().await {
+        Ok(account) => Ok(Some(account)),
+        Err(error) => denied(&error).map_or(Ok(None), Err),
+    }
+}
+
+fn denied(error: &CloudError) -> Option<Refusal> {
+    (error.class == ErrorClass::Denied)
+        .then(|| Refusal { reason: identity_ready::ACCESS_DENIED, message: error.to_string() })
+}
+
+/// A Region in which credentials can be checked: one of the partition of the role, or one that pools use.
+fn region_of(source: &CredentialSource, open: &[(Place, Arc<Inventory>)]) -> Option<String> {
+    let region = match source {
+        CredentialSource::Role { role: Role { arn, .. }, .. }
+        | CredentialSource::WebIdentity(Role { arn, .. }) => match arn.split(':').nth(1) {
+            Some("aws-cn") => "cn-north-1",
+            Some("aws-us-gov") => "us-gov-west-1",
+            _ => "us-east-1",
+        },
+        CredentialSource::Process | CredentialSource::Keys { .. } => &open.first()?.0.region,
+    };
+    Some(region.to_owned())
+}
