@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use capasg_api::errors;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::{Api, Client, ResourceExt as _, api::ListParams};
 use tokio::{
@@ -50,7 +51,10 @@ impl Detector {
                     self.set(holder.map_or(State::Absent, State::Runs));
                 }
                 // What was known remains: a short outage of the API server ends no controller.
-                Err(error) => tracing::warn!(%error, "cannot list the Leases of other add-on providers"),
+                Err(error) => {
+                    let error = errors::of_request(&error);
+                    tracing::warn!(error, "cannot list the Leases of other add-on providers");
+                }
             }
             sleep(PAUSE).await;
         }
