@@ -143,7 +143,7 @@ async fn serve(
     let reviewing = args.webhook_address().listen().await?;
     let reviewing = reviewing.zip(args.webhook_cert_dir.clone().map(CertificateFolder::new));
     let insecure = args.endpoints.insecure_diagnostics;
-    let facts = KubeFacts(client.clone());
+    let facts = KubeFacts::new(client.clone());
     let (probed, read, reviewed) = (supervisor.clone(), supervisor.clone(), supervisor.clone());
     let ready = move || readiness.problem();
     let health = endpoints::health(health, ready, probed);

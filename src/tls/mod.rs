@@ -3,7 +3,6 @@
 
 mod authorities;
 mod folder;
-mod http;
 mod listener;
 
 use std::time::Duration;
@@ -16,12 +15,7 @@ use rustls::{
 
 use tokio::time::{MissedTickBehavior, interval};
 
-pub use self::{
-    authorities::ClientAuthorities,
-    folder::CertificateFolder,
-    http::{Bounds, serve_http},
-    listener::TlsListener,
-};
+pub use self::{authorities::ClientAuthorities, folder::CertificateFolder, listener::TlsListener};
 
 /// How often files are read. The kubelet takes up to a minute to renew a mounted Secret, and an authority that renews has
 /// weeks before the old certificate expires.

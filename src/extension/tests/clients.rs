@@ -4,7 +4,10 @@ use rcgen::date_time_ymd;
 use tokio::time::{Instant, timeout};
 
 use super::*;
-use crate::tls::{Bounds, TlsListener, serve_http};
+use crate::{
+    server::{Bounds, serve_http},
+    tls::TlsListener,
+};
 
 /// The parameters of a certificate that expired long ago.
 fn expired(name: &str) -> CertificateParams {
