@@ -16,7 +16,7 @@ use crate::{
 /// Serves `/healthz` and `/readyz`.
 ///
 /// # Errors
-/// If the listener fails.
+/// Never: an endpoint that is served does not end.
 pub async fn health(
     listener: Option<TcpListener>,
     ready: impl Fn() -> Option<String> + Clone + Send + Sync + 'static,
@@ -24,7 +24,8 @@ pub async fn health(
 ) -> Result<()> {
     match listener {
         Some(listener) => {
-            health::serve(listener, ready, supervisor).await.context("the health endpoint failed")
+            health::serve(listener, ready, supervisor).await;
+            Ok(())
         }
         None => pending().await,
     }
@@ -33,7 +34,7 @@ pub async fn health(
 /// Serves `/metrics`, to authorized clients unless `insecure`.
 ///
 /// # Errors
-/// If the listener fails.
+/// If no certificate can be created.
 pub async fn diagnostics(
     listener: Option<TcpListener>,
     insecure: bool,
@@ -43,7 +44,8 @@ pub async fn diagnostics(
 ) -> Result<()> {
     match listener {
         Some(listener) if insecure => {
-            diagnostics::open(listener, metrics).await.context("the metrics endpoint failed")
+            diagnostics::open(listener, metrics).await;
+            Ok(())
         }
         Some(listener) => {
             let access = Arc::new(Access::new(KubeReviews(client)));
