@@ -11,6 +11,7 @@ use crate::{
     diagnostics::{self, Access, KubeReviews},
     health,
     metrics::Exposed,
+    tls::TlsParameters,
 };
 
 /// Serves `/healthz` and `/readyz`.
@@ -38,6 +39,7 @@ pub async fn health(
 pub async fn diagnostics(
     listener: Option<TcpListener>,
     insecure: bool,
+    tls: TlsParameters,
     client: Client,
     metrics: Arc<dyn Exposed>,
     supervisor: Supervisor,
@@ -49,7 +51,7 @@ pub async fn diagnostics(
         }
         Some(listener) => {
             let access = Arc::new(Access::new(KubeReviews(client)));
-            let served = diagnostics::guarded(listener, metrics, access, &supervisor).await;
+            let served = diagnostics::guarded(listener, metrics, access, &tls, &supervisor).await;
             served.context("the metrics endpoint failed")
         }
         None => pending().await,

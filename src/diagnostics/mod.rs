@@ -23,7 +23,7 @@ use self::access::{Reviews, Verdict};
 use crate::{
     metrics::Exposed,
     server::{Bounds, serve_http},
-    tls::{TlsListener, own_certificate},
+    tls::{TlsListener, TlsParameters, own_certificate},
 };
 
 /// Media type of the text format that the registry writes.
@@ -40,10 +40,11 @@ pub async fn guarded<R: Reviews>(
     listener: TcpListener,
     metrics: Arc<dyn Exposed>,
     access: Arc<Access<R>>,
+    tls: &TlsParameters,
     supervisor: &Supervisor,
 ) -> Result<()> {
     let router = router(metrics).layer(from_fn_with_state(access, guard));
-    let listener = TlsListener::new(listener, own_certificate()?, supervisor)?;
+    let listener = TlsListener::new(listener, own_certificate(tls)?, supervisor)?;
     serve_http(listener, router, bounds()).await;
     Ok(())
 }

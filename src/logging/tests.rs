@@ -125,7 +125,7 @@ async fn read_all(client: &Client) {
 #[test]
 fn a_body_that_is_not_as_expected_is_not_logged_at_any_verbosity() {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    for verbosity in [0, 2, 5, u8::MAX] {
+    for verbosity in [0, 5] {
         for format in [LoggingFormat::Json, LoggingFormat::Text] {
             for answer in answers() {
                 let (log, shown) = (Log::default(), format!("{answer:?}"));

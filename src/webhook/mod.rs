@@ -36,7 +36,7 @@ use crate::{
     errors,
     intake::{Budget, Intake, NotAccepted, Unread},
     server::{Bounds, serve_http},
-    tls::{CertificateFolder, TlsListener},
+    tls::{CertificateFolder, TlsListener, TlsParameters},
 };
 
 /// Where pools are validated; in `config/webhook` too.
@@ -65,10 +65,11 @@ const LOOK_UP: Duration = Duration::from_secs(2);
 pub async fn serve(
     listener: TcpListener,
     certificate: Arc<CertificateFolder>,
+    tls: &TlsParameters,
     facts: KubeFacts,
     supervisor: &Supervisor,
 ) -> Result<()> {
-    let listener = TlsListener::new(listener, certificate.server(), supervisor)?;
+    let listener = TlsListener::new(listener, certificate.server(tls), supervisor)?;
     let bounds = Bounds::default().with_connections(CONNECTIONS);
     tokio::select! {
         () = serve_http(listener, router(facts), bounds) => Ok(()),

@@ -122,7 +122,7 @@ async fn connection() -> (Connection, ExtensionMetrics) {
     let (place, authority) = (tempfile::tempdir().unwrap(), Authority::new());
     authority.issue(place.path(), "localhost");
     let folder = CertificateFolder::new(place.path().to_owned());
-    let address = served_by(extension, folder.server()).await;
+    let address = served_by(extension, folder.server(&any_tls())).await;
     (Connection::open(address, &client(&authority, &TLS13, None)).await, metrics)
 }
 
