@@ -163,15 +163,17 @@ async fn serve(
     let reviewing = args.webhook_address().listen().await?;
     let reviewing = reviewing.zip(args.webhook_cert_dir.clone().map(CertificateFolder::new));
     let insecure = args.endpoints.insecure_diagnostics;
-    let facts = KubeFacts(client.clone());
+    let tls = args.endpoints.tls.parameters()?;
+    let of_metrics = tls.clone();
+    let facts = KubeFacts::new(client.clone());
     let (probed, read, reviewed) = (supervisor.clone(), supervisor.clone(), supervisor.clone());
     let ready = move || readiness.problem();
     let health = endpoints::health(health, ready, probed);
-    let diagnostics = endpoints::diagnostics(reading, insecure, client, metrics, read);
+    let diagnostics = endpoints::diagnostics(reading, insecure, of_metrics, client, metrics, read);
     let webhooks = async move {
         match reviewing {
             Some((listener, folder)) => {
-                webhook::serve(listener, folder, facts, &reviewed).await.context("the webhooks failed")
+                webhook::serve(listener, folder, &tls, facts, &reviewed).await.context("the webhooks failed")
             }
             None => std::future::pending().await,
         }

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use capasg_api::errors;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, Client};
 use tokio::{sync::Notify, time::sleep};
@@ -85,7 +86,7 @@ impl Readiness {
                         }
                     }
                     Err(error) => {
-                        missing.insert(name, format!("cannot be read: {error}"));
+                        missing.insert(name, format!("cannot be read: {}", errors::of_request(&error)));
                     }
                 }
             }

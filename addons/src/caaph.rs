@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use capasg_api::errors;
 use k8s_openapi::api::{
     coordination::v1::{Lease, LeaseSpec},
     core::v1::Namespace,
@@ -60,7 +61,10 @@ impl Detector {
             match self.read(&client).await {
                 Ok(read) => self.learn(leases.observe(read, Instant::now())),
                 // What was known remains: a short outage of the API server ends no controller.
-                Err(error) => tracing::warn!(%error, "cannot read the Leases of other add-on providers"),
+                Err(error) => {
+                    let error = errors::of_request(&error);
+                    tracing::warn!(error, "cannot read the Leases of other add-on providers");
+                }
             }
             sleep(PAUSE).await;
         }

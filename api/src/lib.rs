@@ -8,12 +8,14 @@
 //! * [`admission`]: the admission rules and warnings that the CRDs cannot express.
 //! * [`names`]: every label, annotation, finalizer, tag, event reason and derived name.
 //! * [`capi`]: the fields that are read of Cluster API's own kinds.
+//! * [`errors`]: errors of the Kubernetes client in words, without bodies of responses.
 //! * [`crd`]: the `CustomResourceDefinition`s, as they are shipped.
 
 pub mod admission;
 pub mod capi;
 pub mod conditions;
 pub mod crd;
+pub mod errors;
 pub mod guard;
 pub mod identity;
 pub mod machine;

@@ -12,7 +12,7 @@ use crate::{
     lookups::Lookups,
     names::events,
     ports::{Journal, Kubernetes, Notice, Observer},
-    protocol::{Cluster, ClusterKey, Hook, Response as _, RetryResponse, UpgradeSteps},
+    protocol::{Cluster, ClusterKey, Hook, Response as _, RetryResponse, UpgradeSteps, is_short},
     settings::{OnBlockTimeout, Settings},
 };
 
@@ -132,6 +132,9 @@ impl Call {
                 "the request has no cluster with a name and a namespace".to_owned(),
             );
         };
+        if !is_short(version) {
+            return RetryResponse::failure("the version in the request is too long".to_owned());
+        }
         let services = &self.services;
         let now = services.clock.now();
         let (hook, settings) = (self.hook, &self.settings);
@@ -283,7 +286,8 @@ impl Call {
     }
 }
 
-fn shortened(mut message: String) -> String {
+/// A text that is not longer than an answer may have.
+pub(crate) fn shortened(mut message: String) -> String {
     message.truncate(message.floor_char_boundary(LONGEST_MESSAGE));
     message
 }

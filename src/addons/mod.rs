@@ -69,7 +69,7 @@ pub async fn run(args: &AddonsArgs) -> Result<()> {
         move || readiness.problem().or_else(|| other.problem())
     };
     let exposed = Arc::clone(&metrics);
-    let insecure = args.endpoints.insecure_diagnostics;
+    let (insecure, tls) = (args.endpoints.insecure_diagnostics, args.endpoints.tls.parameters()?);
     let never = CancellationToken::new();
     let watch_definitions = {
         let (readiness, client) = (Arc::clone(&readiness), client.clone());
@@ -101,7 +101,7 @@ pub async fn run(args: &AddonsArgs) -> Result<()> {
     tokio::select! {
         result = lead => result,
         ended = endpoints::health(health, ready, supervisor.clone()) => ended,
-        ended = endpoints::diagnostics(reading, insecure, client.clone(), exposed, supervisor.clone()) => ended,
+        ended = endpoints::diagnostics(reading, insecure, tls, client.clone(), exposed, supervisor.clone()) => ended,
         () = watch_definitions => Ok(()),
         () = watch_leases => Ok(()),
     }

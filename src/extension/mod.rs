@@ -85,9 +85,10 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
     if authorities.is_none() {
         warn!("--client-ca-file is none: every client that reaches the port of the hooks is answered");
     }
+    let parameters = args.endpoints.tls.parameters()?;
     let tls = match &authorities {
-        Some(authorities) => folder.server_for_clients_of(authorities),
-        None => folder.server(),
+        Some(authorities) => folder.server_for_clients_of(authorities, &parameters),
+        None => folder.server(&parameters),
     };
     let renewed = async {
         match &authorities {
@@ -99,7 +100,7 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
     let result = tokio::select! {
         ended = server::serve(called, tls, extension, &supervisor) => ended,
         ended = endpoints::health(health, ready, supervisor.clone()) => ended,
-        ended = endpoints::diagnostics(reading, args.endpoints.insecure_diagnostics, client, metrics, supervisor.clone()) => ended,
+        ended = endpoints::diagnostics(reading, args.endpoints.insecure_diagnostics, parameters, client, metrics, supervisor.clone()) => ended,
         () = folder.follow() => Ok(()),
         () = renewed => Ok(()),
         () = aws::keep(inventories) => Ok(()),

@@ -12,6 +12,7 @@ use std::{
 use capasg_api::{
     ASGGuard, ASGIdentity, ASGMachine, ASGMachinePool,
     capi::{Cluster, Machine, MachinePool, pool_owner_of_machine},
+    errors,
     names::labels,
 };
 use capasg_cloud::Supervisor;
@@ -267,7 +268,10 @@ impl Start<'_> {
                     }
                 }
                 Ok(Event::Init | Event::InitDone) => {}
-                Err(error) => tracing::warn!(%error, kind, "a watch failed and is restarted"),
+                Err(error) => {
+                    let error = errors::of_watch(&error);
+                    tracing::warn!(error, kind, "a watch failed and is restarted");
+                }
             }
         });
         let shutdown = self.shutdown.clone();
@@ -327,7 +331,7 @@ fn readable<K: Resource>(
             Err(odd) => {
                 let namespace = odd.metadata.namespace.as_deref().unwrap_or_default();
                 let name = odd.metadata.name.as_deref().unwrap_or_default();
-                let error = odd.error;
+                let error = errors::without_values(&odd.error);
                 tracing::warn!(kind, namespace, name, error, "skipping an object that cannot be parsed");
                 None
             }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use capasg_api::{names::addons::NEXT_KUBERNETES_VERSION, time::to_kubernetes};
+use capasg_api::{errors, names::addons::NEXT_KUBERNETES_VERSION, time::to_kubernetes};
 use chrono::Utc;
 use k8s_openapi::{
     api::{
@@ -50,6 +50,8 @@ const REPEAT: Duration = Duration::from_mins(10);
 const AT_ONCE: usize = 8;
 /// What waits to be written, for each of these. More is dropped: no answer waits for an event.
 const WAITING: usize = 128;
+/// The most written events that one writer remembers.
+const REMEMBERED: usize = 4096;
 /// How long a write may take, so that an API server that does not respond delays no other event for longer.
 const LONGEST_WRITE: Duration = Duration::from_secs(5);
 
@@ -156,7 +158,9 @@ impl Writer {
             };
             match written {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => warn!(%error, what, "failed to write an event or a status"),
+                Ok(Err(error)) => {
+                    warn!(error = errors::of_request(&error), what, "failed to write an event or a status");
+                }
                 Err(_) => {
                     warn!(what, "failed to write an event or a status: the API server does not respond");
                 }
@@ -203,6 +207,10 @@ impl Writer {
                 api.patch(&name, &PatchParams::default(), &repeated).await?;
             }
             created => drop(created?),
+        }
+        // Forgotten ones are written once more when they repeat.
+        if self.published.len() >= REMEMBERED {
+            self.published.clear();
         }
         self.published.insert(key_of(notice), Instant::now());
         Ok(())

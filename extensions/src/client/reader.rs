@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use capasg_api::{
-    ASGMachinePool,
+    ASGMachinePool, errors,
     names::{addons::Phase, labels::CLUSTER_NAME},
 };
 use k8s_openapi::api::events::v1::Event;
@@ -60,7 +60,10 @@ impl Kubernetes for KubeReader {
             match object.try_parse() {
                 Ok(pool) => list.pools.push(pool),
                 Err(error) => {
-                    warn!(%error, name, "failed to decode an ASGMachinePool");
+                    warn!(
+                        error = errors::without_values(&error.to_string()),
+                        name, "failed to decode an ASGMachinePool"
+                    );
                     list.undecoded.push(name);
                 }
             }
@@ -171,7 +174,7 @@ where
 
 /// The cause is logged and stays out of answers.
 fn failed(error: &kube::Error, kind: &'static str) -> ReadError {
-    warn!(%error, kind, "failed to read objects for a hook");
+    warn!(error = errors::of_request(error), kind, "failed to read objects for a hook");
     ReadError { kind }
 }
 

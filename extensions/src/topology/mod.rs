@@ -25,7 +25,7 @@ pub(crate) use self::{
     templates::patch,
     validate::problems,
 };
-use crate::protocol::{HolderReference, Variable};
+use crate::protocol::{HolderReference, Template, Variable};
 
 /// Where the spec of pools is in a template. No patch leaves it.
 const SPEC: &str = "/spec/template/spec";
@@ -52,8 +52,21 @@ pub(crate) enum PatchError {
 
 /// Whether an object is a template of our pools.
 pub(crate) fn is_pool_template(object: &Value) -> bool {
-    let is = |field: &str, expected: &str| object.get(field).and_then(Value::as_str) == Some(expected);
-    is("apiVersion", API_VERSION) && is("kind", KIND)
+    let (api_version, kind) = kind_of(object);
+    api_version == API_VERSION && kind == KIND
+}
+
+/// The version and the kind of an object; empty where it has none.
+fn kind_of(object: &Value) -> (&str, &str) {
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    (text("apiVersion"), text("kind"))
+}
+
+/// The template, if it is one of our pools or one of their bootstrap data.
+pub(crate) fn read(template: &Template) -> Option<Value> {
+    template.of_kind(|api_version, kind| {
+        (api_version == API_VERSION && kind == KIND) || bootstrap::is_of_kind(api_version, kind)
+    })
 }
 
 /// The variables of a template: those of all, overridden by its own; `builtin` is merged.

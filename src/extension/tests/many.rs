@@ -127,7 +127,7 @@ async fn connection() -> (Connection, ExtensionMetrics) {
     let (place, authority) = (tempfile::tempdir().unwrap(), Authority::new());
     authority.issue(place.path(), "localhost");
     let folder = CertificateFolder::new(place.path().to_owned());
-    let address = served_by(extension, folder.server()).await;
+    let address = served_by(extension, folder.server(&any_tls())).await;
     (Connection::open(address, &client(&authority, &TLS13, None)).await, metrics)
 }
 
@@ -205,4 +205,22 @@ async fn patches_of_20_pools_cost_at_most_40_times_those_of_one_pool() {
     if cfg!(not(debug_assertions)) {
         assert!(many[2] <= Duration::from_millis(50), "20 pools {many:?}");
     }
+}
+
+// Rules: R9
+/// A topology whose request has nearly the largest size is answered; one with more is refused as such.
+#[tokio::test]
+async fn the_largest_topology_is_patched() {
+    let (mut connection, _metrics) = connection().await;
+    let of_one = Requests::topology(2).to_string().len() - Requests::topology(1).to_string().len();
+    // Later pools have longer names.
+    let pools = server::LARGEST / of_one * 99 / 100;
+    let body = Requests::topology(pools).to_string().into_bytes();
+    assert!((server::LARGEST * 98 / 100..server::LARGEST).contains(&body.len()), "{}", body.len());
+    let (status, answer) = connection.post(Hook::GeneratePatches, &body).await;
+    let response: Value = serde_json::from_slice(&answer).unwrap_or_default();
+    assert_eq!((status, &response["status"]), (200, &json!("Success")), "{}", response["message"]);
+    assert_eq!(response["items"].as_array().unwrap().len(), 2 * pools);
+    let body = Requests::topology(pools * 102 / 100).to_string().into_bytes();
+    assert_eq!(connection.post(Hook::GeneratePatches, &body).await.0, 413);
 }
