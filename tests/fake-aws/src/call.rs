@@ -11,6 +11,7 @@ use crate::{
     facts::{self, ServiceFacts},
     faults::{Effect, Seen},
     happening::{Change, What},
+    iam::{self, Asked, Caller, Iam},
     log::{self, LogEntry, Outcome},
     operations::{self, Handler, Operation},
     region::{Region, State, View},
@@ -30,9 +31,11 @@ pub struct Call {
     pub action: String,
     /// Its parameters.
     pub params: Tree,
-    /// The access key that it was signed with, for the log.
+    /// The access key that it was signed with; without one a user of the scope's account calls.
     pub access_key: Option<String>,
-    /// When it arrived by the wall clock, for the log; the core reads no clock itself.
+    /// The session token, which belongs to temporary credentials.
+    pub session_token: Option<String>,
+    /// When it arrived by the wall clock, for the log and for tokens that others made; the core reads no clock itself.
     pub wall_time: Option<DateTime<Utc>>,
 }
 
@@ -50,9 +53,15 @@ pub struct Answer {
 pub(crate) fn answer(world: &mut World, call: Call) -> Answer {
     let now = world.now;
     let known = operations::find(call.service, &call.action);
-    let region = world.region(&call.scope);
-    region.advance(now);
-    let groups = concerned(region, &call.params);
+    let caller = world.iam.caller(&call, now);
+    let is_identity = known.is_some_and(|known| matches!(known.handler, Handler::Identity(_)));
+    let groups = if is_identity {
+        Vec::new()
+    } else {
+        let region = world.region(&call.scope);
+        region.advance(now);
+        concerned(region, &call.params)
+    };
     let fault = world.faults.take(&Seen {
         scope: &call.scope,
         service: call.service,
@@ -62,8 +71,11 @@ pub(crate) fn answer(world: &mut World, call: Call) -> Answer {
         groups: &groups,
     });
     let delay = fault.as_ref().map_or(Duration::ZERO, |fault| Duration::from_millis(fault.delay_millis));
-    let region = world.region(&call.scope);
-    let throttled = known.and_then(|operation| throttle::refusal(region, operation));
+    let throttled = match known {
+        Some(operation) if !is_identity => throttle::refusal(world.region(&call.scope), operation),
+        _ => None,
+    };
+    let permitted = permitted(&call, caller.as_ref());
     let result = match (known, fault.map(|fault| fault.effect)) {
         _ if throttled.is_some() => throttled.map_or_else(|| Ok(Tree::new()), Err),
         (None, _) => Err(ApiError::refused(
@@ -71,14 +83,15 @@ pub(crate) fn answer(world: &mut World, call: Call) -> Answer {
             format!("The action {} is not valid for this web service.", call.action),
         )),
         (Some(_), Some(Effect::Error { status, code, message })) => Err(ApiError::new(status, code, message)),
+        (Some(_), _) if permitted.is_err() => permitted.map(|()| Tree::new()),
         (Some(operation), Some(Effect::LoseReply)) => {
             check(operation, &call.params).and_then(|()| {
                 // A refusal is lost like any other reply.
-                let _ = run(region, operation, &call.params, call.access_key.as_deref());
+                let _ = run(world, operation, &call, caller.as_ref().ok());
                 Err(ApiError::lost())
             })
         }
-        (Some(operation), Some(Effect::Blind)) => blind(region, operation, &call.params),
+        (Some(operation), Some(Effect::Blind)) => blind(world, operation, &call, caller.as_ref().ok()),
         (Some(operation), Some(Effect::LoseRequest)) => {
             check(operation, &call.params).and_then(|()| Err(ApiError::lost()))
         }
@@ -86,12 +99,15 @@ pub(crate) fn answer(world: &mut World, call: Call) -> Answer {
             .and_then(|()| {
                 let params = Box::new(call.params.clone());
                 let event = Event::Late(operation.service, operation.action, call.access_key.clone(), params);
-                region.schedule_at(now + millis(after_millis), event);
+                world.region(&call.scope).schedule_at(now + millis(after_millis), event);
                 Err(ApiError::lost())
             }),
-        (Some(operation), Some(Effect::None) | None) => {
-            run(region, operation, &call.params, call.access_key.as_deref())
-        }
+        (Some(operation), Some(Effect::None) | None) => run(world, operation, &call, caller.as_ref().ok()),
+    };
+    let identity = if call.action == UNSIGNED && call.access_key.is_none() {
+        iam::bearer(&call.params)
+    } else {
+        caller.ok().map(|caller| caller.arn)
     };
     let instances = log::instances_of(&call.params);
     let outcome = match &result {
@@ -109,6 +125,7 @@ pub(crate) fn answer(world: &mut World, call: Call) -> Answer {
         time: now,
         wall_time: call.wall_time,
         access_key: call.access_key,
+        identity,
         account: call.scope.account,
         region: call.scope.region,
         service: call.service,
@@ -120,6 +137,18 @@ pub(crate) fn answer(world: &mut World, call: Call) -> Answer {
         outcome,
     });
     Answer { result, delay, request_id }
+}
+
+/// The one operation that needs no signature.
+pub(crate) const UNSIGNED: &str = "AssumeRoleWithWebIdentity";
+
+/// Whether a call's credentials are valid and allow it.
+fn permitted(call: &Call, caller: Result<&Caller, &ApiError>) -> Result<(), ApiError> {
+    match caller {
+        _ if call.action == UNSIGNED => Ok(()),
+        Ok(caller) => Iam::authorize(caller, call.service, &call.action),
+        Err(error) => Err(error.clone()),
+    }
 }
 
 /// The groups and templates that a call is about: those it names, and those of the instances that it names.
@@ -144,14 +173,20 @@ fn check(operation: &Operation, params: &Tree) -> Result<(), ApiError> {
 }
 
 /// A read of a world that seems to hold nothing.
-fn blind(region: &mut Region, operation: &Operation, params: &Tree) -> Result<Tree, ApiError> {
+fn blind(
+    world: &mut World,
+    operation: &Operation,
+    call: &Call,
+    caller: Option<&Caller>,
+) -> Result<Tree, ApiError> {
     let Handler::Read(handler) = operation.handler else {
-        return run(region, operation, params, None);
+        return run(world, operation, call, caller);
     };
-    check(operation, params)?;
+    check(operation, &call.params)?;
+    let region = world.region(&call.scope);
     let (network, parameters) = (region.state.network.clone(), region.state.parameters.clone());
     let state = State { network, parameters, ..State::default() };
-    handler(&View { scope: &region.scope, settings: &region.settings, state: &state }, params)
+    handler(&View { scope: &region.scope, settings: &region.settings, state: &state }, &call.params)
 }
 
 /// Carries out a write and tells of it.
@@ -180,18 +215,25 @@ pub(crate) fn change(
 }
 
 fn run(
-    region: &mut Region,
+    world: &mut World,
     operation: &Operation,
-    params: &Tree,
-    by: Option<&str>,
+    call: &Call,
+    caller: Option<&Caller>,
 ) -> Result<Tree, ApiError> {
+    let params = &call.params;
     check(operation, params)?;
     let reply = match operation.handler {
-        Handler::Read(handler) => handler(&region.view(), params)?,
-        Handler::Queue(handler) => handler(region, params)?,
+        Handler::Read(handler) => handler(&world.region(&call.scope).view(), params)?,
+        Handler::Queue(handler) => handler(world.region(&call.scope), params)?,
         Handler::Write(_) => {
+            let region = world.region(&call.scope);
             region.remember();
-            change(region, operation, params, by.map(str::to_owned))?
+            change(region, operation, params, call.access_key.clone())?
+        }
+        Handler::Identity(handler) => {
+            let now = world.now;
+            let asked = Asked { caller, now, token_time: call.wall_time.unwrap_or(now) };
+            handler(&mut world.iam, &asked, params)?
         }
     };
     // Costs as much as the reply itself, so only builds for tests pay for it.
@@ -206,8 +248,9 @@ fn run(
             None => {}
         }
     }
-    if operation.action == "DescribeInstanceRefreshes" && !region.disguises.is_empty() {
-        return Ok(refresh_calls::disguised(&region.disguises, reply));
+    if operation.action == "DescribeInstanceRefreshes" {
+        let disguises = &world.region(&call.scope).disguises;
+        return Ok(if disguises.is_empty() { reply } else { refresh_calls::disguised(disguises, reply) });
     }
     Ok(reply)
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::{Service, Tree};
+use crate::{Service, Tree, iam};
 
 /// Entries kept; older ones are dropped, counts go on.
 const KEPT: usize = 50_000;
@@ -44,6 +44,10 @@ pub struct LogEntry {
     /// The access key of the caller's signature, which tells callers of one account apart; absent in process.
     #[serde(default)]
     pub access_key: Option<String>,
+    /// Who called: the ARN of a user or of the session of a role, or the subject of a web identity token; absent if the
+    /// credentials were not valid.
+    #[serde(default)]
+    pub identity: Option<String>,
     /// The caller's account.
     pub account: String,
     /// The region called.
@@ -82,6 +86,10 @@ pub struct Filter {
     pub action: Option<String>,
     /// Only mutations, or only reads.
     pub mutation: Option<bool>,
+    /// Only calls with this access key.
+    pub access_key: Option<String>,
+    /// Only calls of this identity; the ARN of a role stands for all its sessions.
+    pub identity: Option<String>,
 }
 
 impl Filter {
@@ -112,6 +120,13 @@ impl Filter {
         self
     }
 
+    /// Only an identity; the ARN of a role stands for all its sessions.
+    #[must_use]
+    pub fn identity(mut self, arn: &str) -> Self {
+        self.identity = Some(arn.to_owned());
+        self
+    }
+
     fn matches(&self, entry: &LogEntry) -> bool {
         self.since.is_none_or(|since| entry.sequence > since)
             && self.account.as_ref().is_none_or(|account| *account == entry.account)
@@ -120,6 +135,10 @@ impl Filter {
             && self.instance.as_ref().is_none_or(|id| entry.instances.contains(id))
             && self.action.as_ref().is_none_or(|action| *action == entry.action)
             && self.mutation.is_none_or(|mutation| mutation == entry.mutation)
+            && self.access_key.as_ref().is_none_or(|key| entry.access_key.as_ref() == Some(key))
+            && self.identity.as_ref().is_none_or(|wanted| {
+                entry.identity.as_ref().is_some_and(|own| own == wanted || is_session(own, wanted))
+            })
     }
 }
 
@@ -135,6 +154,9 @@ pub struct Counts {
     pub errors: usize,
     /// By operation.
     pub by_action: BTreeMap<String, usize>,
+    /// By identity, as in [`LogEntry::identity`].
+    #[serde(default)]
+    pub by_identity: BTreeMap<String, usize>,
     /// The last sequence number in the log, whatever the filter; the next `since`.
     pub last_sequence: u64,
 }
@@ -185,9 +207,19 @@ impl Log {
             counts.mutations += usize::from(entry.mutation);
             counts.errors += usize::from(entry.outcome != Outcome::Ok);
             *counts.by_action.entry(entry.action.clone()).or_default() += 1;
+            if let Some(identity) = &entry.identity {
+                *counts.by_identity.entry(identity.clone()).or_default() += 1;
+            }
         }
         counts
     }
+}
+
+/// Whether an ARN is that of a session of a role.
+fn is_session(arn: &str, role: &str) -> bool {
+    let Some((account, name)) = iam::role_parts(role) else { return false };
+    let partition = role.split(':').nth(1).unwrap_or_default();
+    arn.starts_with(&format!("arn:{partition}:sts::{account}:assumed-role/{name}/"))
 }
 
 /// The groups and launch templates that parameters name.
@@ -209,11 +241,13 @@ pub(crate) fn instances_of(params: &Tree) -> Vec<String> {
     ids
 }
 
-/// The parameters as JSON, user data replaced by its length.
+/// The parameters as JSON, user data and tokens replaced by their length.
 pub(crate) fn redacted(params: &Tree) -> serde_json::Value {
     fn walk(name: &str, tree: &Tree) -> serde_json::Value {
         match tree {
-            Tree::Text(text) if name == "UserData" => format!("<{} characters>", text.len()).into(),
+            Tree::Text(text) if ["UserData", "WebIdentityToken"].contains(&name) => {
+                format!("<{} characters>", text.len()).into()
+            }
             Tree::Text(text) => text.as_str().into(),
             Tree::List(items) => items.iter().map(|item| walk(name, item)).collect(),
             Tree::Map(members) => {

@@ -7,8 +7,9 @@ use crate::{
         refresh_calls, standby, tags,
     },
     ec2,
+    iam::{self, Asked, Iam},
     region::{Region, View},
-    service_quotas, sqs, ssm, sts,
+    service_quotas, sqs, ssm,
 };
 
 /// Who carries an operation out.
@@ -20,6 +21,8 @@ pub(crate) enum Handler {
     Write(fn(&mut Region, &Tree) -> Result<Tree, ApiError>),
     /// Takes messages out of a queue: changes nothing else, and counts as no mutation of the cloud.
     Queue(fn(&mut Region, &Tree) -> Result<Tree, ApiError>),
+    /// Asks who somebody is, or gives credentials: no scope's matter, and no mutation of the cloud.
+    Identity(fn(&mut Iam, &Asked<'_>, &Tree) -> Result<Tree, ApiError>),
 }
 
 /// An operation that the simulator knows.
@@ -68,7 +71,15 @@ const fn queue(
     Operation { service: Service::Sqs, action, accepts, handler: Handler::Queue(handler) }
 }
 
-use Service::{AutoScaling, Ec2, ServiceQuotas, Ssm, Sts};
+const fn identity(
+    action: &'static str,
+    accepts: &'static [&'static str],
+    handler: fn(&mut Iam, &Asked<'_>, &Tree) -> Result<Tree, ApiError>,
+) -> Operation {
+    Operation { service: Service::Sts, action, accepts, handler: Handler::Identity(handler) }
+}
+
+use Service::{AutoScaling, Ec2, ServiceQuotas, Ssm};
 
 static OPERATIONS: &[Operation] = &[
     write(
@@ -413,7 +424,17 @@ static OPERATIONS: &[Operation] = &[
     read(ServiceQuotas, "GetServiceQuota", &["QuotaCode", "ServiceCode"], service_quotas::get),
     read(Ssm, "GetParameter", &["Name", "WithDecryption"], ssm::get_parameter),
     read(Ssm, "GetParameters", &["Names", "WithDecryption"], ssm::get_parameters),
-    read(Sts, "GetCallerIdentity", &[], sts::caller_identity),
+    identity(
+        "AssumeRole",
+        &["DurationSeconds", "ExternalId", "RoleArn", "RoleSessionName", "Tags", "TransitiveTagKeys"],
+        iam::assume_role,
+    ),
+    identity(
+        "AssumeRoleWithWebIdentity",
+        &["DurationSeconds", "RoleArn", "RoleSessionName", "WebIdentityToken"],
+        iam::with_web_identity,
+    ),
+    identity("GetCallerIdentity", &[], iam::caller_identity),
 ];
 
 /// Every operation, for tests that compare them with the service model.

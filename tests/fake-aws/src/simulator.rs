@@ -9,7 +9,7 @@ use chrono::{DateTime, Duration, Utc};
 
 use crate::{
     Answer, ApiError, Call, Counts, Fault, LogEntry, LogFilter, Scope, Service, Settings, Tree, call,
-    faults::Faults, log::Log, region::Region, time, world::World,
+    faults::Faults, iam::Iam, log::Log, region::Region, time, world::World,
 };
 
 /// Replies to calls in the place of the simulated AWS.
@@ -45,6 +45,7 @@ impl Simulator {
             settings,
             regions: BTreeMap::new(),
             faults: Faults::default(),
+            iam: Iam::default(),
             log: Log::default(),
         };
         Self { world: Arc::new(Mutex::new(world)), script: Arc::default() }
@@ -75,6 +76,7 @@ impl Simulator {
             action: action.to_owned(),
             params,
             access_key: None,
+            session_token: None,
             wall_time: None,
         };
         self.answer(call).result

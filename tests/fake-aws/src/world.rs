@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
-use crate::{Scope, Settings, faults::Faults, log::Log, region::Region};
+use crate::{Scope, Settings, faults::Faults, iam::Iam, log::Log, region::Region};
 
 /// Everything behind a [`Simulator`].
 pub(crate) struct World {
@@ -14,6 +14,7 @@ pub(crate) struct World {
     pub(crate) settings: Settings,
     pub(crate) regions: BTreeMap<Scope, Region>,
     pub(crate) faults: Faults,
+    pub(crate) iam: Iam,
     pub(crate) log: Log,
 }
 

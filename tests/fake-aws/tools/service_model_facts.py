@@ -36,7 +36,7 @@ OPERATIONS = {
     "sqs": "DeleteMessage DeleteMessageBatch GetQueueAttributes GetQueueUrl ReceiveMessage SendMessage",
     "service-quotas": "GetServiceQuota",
     "ssm": "GetParameter GetParameters",
-    "sts": "GetCallerIdentity",
+    "sts": "AssumeRole AssumeRoleWithWebIdentity GetCallerIdentity",
 }
 
 

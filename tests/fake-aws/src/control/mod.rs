@@ -2,6 +2,7 @@
 
 mod dump;
 mod glance;
+mod iam;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -29,6 +30,7 @@ impl Simulator {
             world.regions.clear();
             world.log.clear();
             world.faults.clear(None);
+            world.iam.reset();
         }
     }
 

@@ -13,7 +13,10 @@ use axum::{
 use chrono::Utc;
 use http::{HeaderMap, StatusCode, header::CONTENT_TYPE};
 
-use super::{credentials, shared::Shared};
+use super::{
+    credentials::{self, Signed},
+    shared::Shared,
+};
 use crate::{Answer, ApiError, Call, Scope, Service, Tree, protocol};
 
 /// Bytes of a request body; user data of 16 KiB and its encodings fit many times over.
@@ -29,12 +32,9 @@ pub(super) struct Lost;
 pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let wall_time = Utc::now();
     let (parts, body) = request.into_parts();
-    let Some((access_key, scope, service)) = credentials::of(&parts.headers) else {
-        let error =
-            ApiError::new(403, "MissingAuthenticationToken", "Request is missing a known credential scope");
-        return write(Service::AutoScaling, "", &failed(error));
-    };
+    let signed = credentials::of(&parts.headers);
     let Ok(bytes) = to_bytes(body, BODY_LIMIT).await else {
+        let service = signed.map_or(Service::AutoScaling, |signed| signed.service);
         return write(
             service,
             "",
@@ -42,6 +42,12 @@ pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
         );
     };
     let body = String::from_utf8_lossy(&bytes);
+    let Some(signed) = signed.or_else(|| credentials::of_unsigned(&body)) else {
+        let error =
+            ApiError::new(403, "MissingAuthenticationToken", "Request is missing a known credential scope");
+        return write(Service::AutoScaling, "", &failed(error));
+    };
+    let Signed { access_key, session_token, scope, service } = signed;
     let (action, params) = match read(service, &parts.headers, &body) {
         Ok(parsed) => parsed,
         Err(error) => return write(service, "", &failed(error)),
@@ -55,10 +61,14 @@ pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
         service,
         action: action.clone(),
         params,
-        access_key: Some(access_key),
+        access_key,
+        session_token,
         wall_time: Some(wall_time),
     };
-    let answer = shared.simulator.answer(call);
+    let mut answer = shared.simulator.answer(call);
+    if let (Service::Sts, Ok(reply)) = (service, &mut answer.result) {
+        shared.tell_in_wall_time(reply, wall_time);
+    }
     if !answer.delay.is_zero() {
         tokio::time::sleep(answer.delay).await;
     }

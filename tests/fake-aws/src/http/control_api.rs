@@ -15,7 +15,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::shared::Shared;
+use super::{iam_api, shared::Shared};
 use crate::{
     DEFAULT_ACCOUNT, Fault, LogFilter, Scope, Simulator,
     ec2::{Image, InstanceType, SecurityGroup, Subnet},
@@ -68,6 +68,7 @@ pub(super) fn router() -> Router<Arc<Shared>> {
         .route("/leftovers", get(leftovers))
         .route("/log", get(log).delete(clear_log))
         .route("/counts", get(counts))
+        .nest("/iam", iam_api::router())
 }
 
 /// Every look at the world sees it as of now.

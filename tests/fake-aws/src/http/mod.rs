@@ -3,6 +3,7 @@
 mod api;
 mod control_api;
 mod credentials;
+mod iam_api;
 mod pace;
 mod server;
 mod shared;

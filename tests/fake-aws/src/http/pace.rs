@@ -29,6 +29,14 @@ impl Pacer {
         Self { pace, last: Mutex::new(Instant::now()) }
     }
 
+    /// Milliseconds of virtual time in one of the wall clock; 1 where time does not flow by itself.
+    pub(super) fn factor(&self) -> f64 {
+        match self.pace {
+            Pace::RealTime(speed) if speed > 0.0 => speed,
+            Pace::RealTime(_) | Pace::Manual => 1.0,
+        }
+    }
+
     /// Brings virtual time up to the wall clock.
     pub(super) fn catch_up(&self, simulator: &Simulator) {
         let Pace::RealTime(speed) = self.pace else { return };

@@ -2,7 +2,12 @@
 
 use std::{io, net::SocketAddr, sync::Arc};
 
-use axum::{Router, body::Body, extract::Request, routing::any};
+use axum::{
+    Router,
+    body::Body,
+    extract::Request,
+    routing::{any, get},
+};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{
@@ -12,7 +17,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::ServiceExt;
 
-use super::{Pace, api, api::Lost, control_api, pace::Pacer, shared::Shared};
+use super::{Pace, api, api::Lost, control_api, iam_api, pace::Pacer, shared::Shared};
 use crate::Simulator;
 
 /// A running HTTP front; it stops when it is dropped.
@@ -39,8 +44,11 @@ impl Server {
         let listener = TcpListener::bind(addr).await?;
         let addr = listener.local_addr()?;
         let shared = Arc::new(Shared { simulator, pacer: Pacer::new(pace) });
-        let router =
-            Router::new().nest("/_sim", control_api::router()).fallback(any(api::handle)).with_state(shared);
+        let router = Router::new()
+            .nest("/_sim", control_api::router())
+            .route("/v1/credentials", get(iam_api::pod_credentials))
+            .fallback(any(api::handle))
+            .with_state(shared);
         let stop = CancellationToken::new();
         let task = tokio::spawn(accept(listener, router, stop.clone()));
         Ok(Self { addr, stop, task: Some(task) })

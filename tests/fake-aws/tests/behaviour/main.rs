@@ -13,6 +13,8 @@ mod health;
 #[cfg(test)]
 mod hooks;
 #[cfg(test)]
+mod identities;
+#[cfg(test)]
 mod isolation;
 #[cfg(test)]
 mod kit;

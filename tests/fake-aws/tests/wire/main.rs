@@ -3,4 +3,5 @@
 mod aws;
 mod client;
 mod control;
+mod identities;
 mod program;

@@ -169,6 +169,7 @@ impl SimulatedCloud {
             action: api.to_owned(),
             params,
             access_key: Some(MANAGER.to_owned()),
+            session_token: None,
             wall_time: None,
         };
         let result = self.simulator.answer(call).result;
