@@ -91,7 +91,7 @@ async fn control(
             cadence: Cadence::default(),
             supervisor: supervisor.clone(),
         },
-        finished.clone(),
+        &finished,
     );
     let given = |value: &String| Some(value.clone()).filter(|value| !value.is_empty());
     let options = Options {

@@ -86,7 +86,7 @@ impl Inventories {
     /// Inventories whose loops run as tasks until `shutdown`; [`Self::stopped`] waits for them. Must be called within a
     /// tokio runtime.
     #[must_use]
-    pub fn new(parts: InventoryParts, shutdown: CancellationToken) -> Arc<Self> {
+    pub fn new(parts: InventoryParts, shutdown: &CancellationToken) -> Arc<Self> {
         let supervisor = parts.supervisor.clone();
         let tasks = TaskTracker::new();
         let own = Arc::new(Self::with_loops(parts, Some((shutdown.clone(), tasks.clone()))));
@@ -101,7 +101,7 @@ impl Inventories {
                 }
             }
         };
-        tasks.spawn(supervisor.keep("unused inventories", &shutdown, run));
+        tasks.spawn(supervisor.keep("unused inventories", shutdown, run));
         own
     }
 

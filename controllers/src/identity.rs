@@ -73,16 +73,13 @@ async fn account(context: &Context, identity: &Arc<Identity>) -> Result<Option<S
     let open = context.inventories.open();
     let in_use =
         open.iter().find(|(place, inventory)| place.identity == *identity && inventory.is_registered());
-    let inventory = match in_use {
-        Some((_, inventory)) => {
-            // What the pools meet is newer than the account, which is kept.
-            inventory.reachable().or_else(|error| denied(&error).map_or(Ok(()), Err))?;
-            Arc::clone(inventory)
-        }
-        None => {
-            let Some(region) = region_of(&identity.source, &open) else { return Ok(None) };
-            context.inventories.inventory(&Place { identity: Arc::clone(identity), region })
-        }
+    let inventory = if let Some((_, inventory)) = in_use {
+        // What the pools meet is newer than the account, which is kept.
+        inventory.reachable().or_else(|error| denied(&error).map_or(Ok(()), Err))?;
+        Arc::clone(inventory)
+    } else {
+        let Some(region) = region_of(&identity.source, &open) else { return Ok(None) };
+        context.inventories.inventory(&Place { identity: Arc::clone(identity), region })
     };
     match inventory.account().await {
         Ok(account) => Ok(Some(account)),

@@ -38,7 +38,7 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "QUEUE", env = "CAPASG_EVENT_QUEUE", default_value = "none")]
     pub event_queue: Vec<EventQueues>,
 
-    /// Namespace of Cluster API Provider AWS, with the Secrets of its AWSClusterStaticIdentities.
+    /// Namespace of Cluster API Provider AWS, with the Secrets of its static identities.
     #[arg(long, value_name = "NAMESPACE", default_value = "capa-system")]
     pub aws_provider_namespace: String,
 

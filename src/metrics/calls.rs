@@ -19,7 +19,7 @@ struct Api {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Outcome {
+struct CallLabels {
     identity: String,
     api: &'static str,
     outcome: &'static str,
@@ -41,7 +41,7 @@ struct Region {
 /// Receives every call from the gateway.
 #[derive(Debug)]
 pub struct CallMetrics {
-    calls: Family<Outcome, Counter>,
+    calls: Family<CallLabels, Counter>,
     durations: Family<Api, Histogram, fn() -> Histogram>,
     waits: Family<Api, Histogram, fn() -> Histogram>,
     rechecks: Counter,
@@ -111,7 +111,7 @@ impl CallObserver for CallMetrics {
         outcome: &'static str,
         took: Duration,
     ) {
-        self.calls.get_or_create(&Outcome { identity: identity.to_owned(), api, outcome }).inc();
+        self.calls.get_or_create(&CallLabels { identity: identity.to_owned(), api, outcome }).inc();
         self.durations.get_or_create(&Api { api }).observe(took.as_secs_f64());
     }
 

@@ -18,7 +18,6 @@ string_enum! {
 
 /// What the pools of namespaces may use in AWS, whatever credentials they use. A pool must satisfy every guard that selects
 /// its namespace. Cluster-scoped: only operators create guards.
-#[expect(clippy::duplicated_attributes, reason = "each printcolumn has members of its own")]
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "infrastructure.cluster.x-k8s.io",

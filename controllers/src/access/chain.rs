@@ -31,10 +31,6 @@ macro_rules! allowed {
     };
 }
 
-pub(super) fn refused<T>(reason: &'static str, message: String) -> Found<T> {
-    Ok(Err(Refusal { reason, message }))
-}
-
 impl Resolver<'_> {
     /// The credentials of an ASGIdentity.
     pub(super) async fn of_ours(&self, identity: &ASGIdentity) -> Found<CredentialSource> {
@@ -47,20 +43,20 @@ impl Resolver<'_> {
                 IdentitySourceType::Controller => break CredentialSource::Process,
                 IdentitySourceType::WebIdentity => {
                     let Some(role) = &next.spec.role else {
-                        return refused(IDENTITY_NOT_USABLE, missing("role"));
+                        return Ok(Err(Refusal::new(IDENTITY_NOT_USABLE, missing("role"))));
                     };
                     break CredentialSource::WebIdentity(role_of(role, &name));
                 }
                 IdentitySourceType::Secret => {
                     let Some(secret) = &next.spec.secret else {
-                        return refused(IDENTITY_NOT_USABLE, missing("secret"));
+                        return Ok(Err(Refusal::new(IDENTITY_NOT_USABLE, missing("secret"))));
                     };
                     let place = SecretPlace { namespace: None, name: secret.name.clone() };
                     break allowed!(self.keys(place, &format!("ASGIdentity {name}")).await?);
                 }
                 IdentitySourceType::Role => {
                     let Some(role) = &next.spec.role else {
-                        return refused(IDENTITY_NOT_USABLE, missing("role"));
+                        return Ok(Err(Refusal::new(IDENTITY_NOT_USABLE, missing("role"))));
                     };
                     roles.push(role_of(role, &name));
                     if roles.len() > LONGEST {
@@ -68,19 +64,17 @@ impl Resolver<'_> {
                             "ASGIdentity {} refers to a chain of more than {LONGEST} roles, or to itself",
                             identity.name_any()
                         );
-                        return refused(IDENTITY_NOT_USABLE, message);
+                        return Ok(Err(Refusal::new(IDENTITY_NOT_USABLE, message)));
                     }
                     let Some(from) = &role.source_identity_ref else { break CredentialSource::Process };
-                    match self.ours(&from.name) {
-                        Some(found) => next = (*found).clone(),
-                        None => {
-                            let message = format!(
-                                "ASGIdentity {name} names ASGIdentity {} in spec.role.sourceIdentityRef, which does not exist",
-                                from.name
-                            );
-                            return refused(IDENTITY_NOT_FOUND, message);
-                        }
-                    }
+                    let Some(found) = self.ours(&from.name) else {
+                        let message = format!(
+                            "ASGIdentity {name} names ASGIdentity {} in spec.role.sourceIdentityRef, which does not exist",
+                            from.name
+                        );
+                        return Ok(Err(Refusal::new(IDENTITY_NOT_FOUND, message)));
+                    };
+                    next = (*found).clone();
                 }
             }
         };
@@ -100,7 +94,10 @@ impl Resolver<'_> {
             let shown = format!("{kind} {name}");
             if *kind == IdentityKind::AWSClusterStaticIdentity {
                 let Some(secret) = next.secret_ref.clone() else {
-                    return refused(IDENTITY_NOT_USABLE, format!("{shown} has no spec.secretRef"));
+                    return Ok(Err(Refusal::new(
+                        IDENTITY_NOT_USABLE,
+                        format!("{shown} has no spec.secretRef"),
+                    )));
                 };
                 let namespace = self.aws_provider_namespace().to_owned();
                 let place = SecretPlace { namespace: Some(namespace.clone()), name: secret.clone() };
@@ -109,12 +106,12 @@ impl Resolver<'_> {
                         "{shown} refers to Secret {namespace}/{secret}, which this controller may not use: give its service \
                          account the verb `use` on that Secret with a Role in namespace {namespace}"
                     );
-                    return refused(IDENTITY_NOT_ALLOWED, message);
+                    return Ok(Err(Refusal::new(IDENTITY_NOT_ALLOWED, message)));
                 }
                 break allowed!(self.keys(place, &shown).await?);
             }
             let Some(arn) = next.role_arn.clone() else {
-                return refused(IDENTITY_NOT_USABLE, format!("{shown} has no spec.roleARN"));
+                return Ok(Err(Refusal::new(IDENTITY_NOT_USABLE, format!("{shown} has no spec.roleARN"))));
             };
             roles.push(Role {
                 arn,
@@ -127,7 +124,7 @@ impl Resolver<'_> {
             });
             if roles.len() > LONGEST {
                 let message = format!("{shown} refers to a chain of more than {LONGEST} roles, or to itself");
-                return refused(IDENTITY_NOT_USABLE, message);
+                return Ok(Err(Refusal::new(IDENTITY_NOT_USABLE, message)));
             }
             let Some(from) = next.source_identity_ref.clone() else { break CredentialSource::Process };
             let (kind, spec) = allowed!(self.provider_identity(&from).await?);
@@ -147,13 +144,19 @@ impl Resolver<'_> {
         let IdentityReference { kind, name } = reference;
         let known = IdentityKind::ALL.iter().find(|known| known.as_str() == kind);
         let Some(kind) = known.copied().filter(|kind| *kind != IdentityKind::ASGIdentity) else {
-            return refused(IDENTITY_NOT_FOUND, format!("{kind} {name} is not a kind of identity"));
+            return Ok(Err(Refusal::new(
+                IDENTITY_NOT_FOUND,
+                format!("{kind} {name} is not a kind of identity"),
+            )));
         };
         let Some(spec) = self.cluster_scoped_spec(kind, name).await? else {
-            return refused(IDENTITY_NOT_FOUND, format!("{kind} {name} does not exist"));
+            return Ok(Err(Refusal::new(IDENTITY_NOT_FOUND, format!("{kind} {name} does not exist"))));
         };
         let Ok(spec) = serde_json::from_value::<ProviderIdentity>(spec) else {
-            return refused(IDENTITY_NOT_USABLE, format!("the spec of {kind} {name} cannot be read"));
+            return Ok(Err(Refusal::new(
+                IDENTITY_NOT_USABLE,
+                format!("the spec of {kind} {name} cannot be read"),
+            )));
         };
         if !spec.allows(self.namespace(), self.labels().as_ref()) {
             return Ok(Err(self.not_allowed(&format!("{kind} {name}"))));

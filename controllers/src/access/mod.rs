@@ -23,6 +23,14 @@ pub struct Refusal {
     pub message: String,
 }
 
+impl Refusal {
+    /// A refusal for a reason, in words.
+    #[must_use]
+    pub fn new(reason: &'static str, message: String) -> Self {
+        Self { reason, message }
+    }
+}
+
 /// What a pool may use.
 #[derive(Debug, Clone)]
 pub struct Access {

@@ -177,7 +177,7 @@ pub(super) async fn bench_over(queue: FakeQueue) -> Bench {
         cadence: Cadence::default(),
         supervisor: Supervisor::default(),
     };
-    let regions = Inventories::new(parts, shutdown.clone());
+    let regions = Inventories::new(parts, &shutdown);
     let inventory = regions.inventory(&Place::of_process(REGION));
     cloud.put_group(group("a", &["i-a"]));
     inventory.register("a");

@@ -61,7 +61,7 @@ async fn a_region_whose_polls_panicked_is_polled_again() {
     let (factory, shutdown) = (Arc::new(Factory::default()), CancellationToken::new());
     let parts = InventoryParts { observer: Arc::new(Defect::default()), ..parts(&factory) };
     let supervisor = parts.supervisor.clone();
-    let regions = Inventories::new(parts, shutdown.clone());
+    let regions = Inventories::new(parts, &shutdown);
     let inventory = regions.inventory(&Place::of_process("eu-west-1"));
     inventory.register("a");
     pass(SOON).await;
@@ -76,7 +76,7 @@ async fn a_region_whose_polls_panicked_is_polled_again() {
 #[tokio::test(start_paused = true)]
 async fn regions_are_connected_on_first_use_and_their_changes_merged() {
     let (factory, shutdown) = (Arc::new(Factory::default()), CancellationToken::new());
-    let regions = Inventories::new(parts(&factory), shutdown.clone());
+    let regions = Inventories::new(parts(&factory), &shutdown);
     let mut changes = regions.changes();
     assert!(factory.0.lock().unwrap().is_empty());
     for region in ["eu-west-1", "us-east-2", "eu-west-1"] {
@@ -113,7 +113,7 @@ fn at(identity: &str, region: &str) -> Place {
 #[tokio::test(start_paused = true)]
 async fn each_identity_has_an_inventory_of_its_own() {
     let (factory, shutdown) = (Arc::new(Factory::default()), CancellationToken::new());
-    let all = Inventories::new(parts(&factory), shutdown.clone());
+    let all = Inventories::new(parts(&factory), &shutdown);
     let mut changes = all.changes();
     for identity in ["a", "b"] {
         all.inventory(&at(identity, "eu-west-1")).register("a");
@@ -135,7 +135,7 @@ async fn each_identity_has_an_inventory_of_its_own() {
 #[tokio::test(start_paused = true)]
 async fn places_that_no_pool_uses_are_closed() {
     let (factory, shutdown) = (Arc::new(Factory::default()), CancellationToken::new());
-    let all = Inventories::new(parts(&factory), shutdown.clone());
+    let all = Inventories::new(parts(&factory), &shutdown);
     let used = all.inventory(&at("", "eu-west-1"));
     used.register("a");
     for n in 0..500 {

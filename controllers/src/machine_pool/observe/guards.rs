@@ -78,12 +78,12 @@ impl References {
                 "spec.group.name" => (GROUP_READY, group_ready::NOT_ALLOWED),
                 _ => (LAUNCH_TEMPLATE_READY, launch_template_ready::NOT_ALLOWED),
             };
-            self.deny(condition, reason, format!("{field}: {message}"));
+            self.deny(condition, reason, &format!("{field}: {message}"));
         }
     }
 
     /// Reports what is not allowed.
-    pub(super) fn deny(&mut self, condition: &'static str, reason: &'static str, why: String) {
+    pub(super) fn deny(&mut self, condition: &'static str, reason: &'static str, why: &str) {
         self.denied = true;
         self.miss(condition, reason, format!("{why}. Nothing is launched until it is allowed."));
     }

@@ -157,7 +157,7 @@ async fn running(
     };
     let limit = guards::limit(context.kubernetes.as_ref(), objects, owner.replicas());
     desired.ceiling = if references.denied { Some(0) } else { limit.as_ref().map(|limit| limit.replicas) };
-    observation.findings.extend(limit.map(|limit| limit.finding()));
+    observation.findings.extend(limit.map(guards::Limit::finding));
     let observed =
         gather::observed(context, &inventory, &desired, template, &observation.machines, fetched).await;
     observation.failed_reads =

@@ -137,7 +137,7 @@ impl Kubernetes for ApiServer {
             .collect()
     }
 
-    fn aws_provider_namespace(&self) -> &str {
+    fn aws_provider_namespace(&self) -> &'static str {
         "capa-system"
     }
 

@@ -18,13 +18,13 @@ fn role(account: &str) -> Value {
     json!({"type": "Role", "role": {"arn": format!("arn:aws:iam::{account}:role/capasg"), "externalID": "tenant"}})
 }
 
-fn uses(kind: &str, name: &str) -> Option<IdentityReference> {
-    Some(IdentityReference { kind: kind.to_owned(), name: name.to_owned() })
+fn uses(kind: &str, name: &str) -> IdentityReference {
+    IdentityReference { kind: kind.to_owned(), name: name.to_owned() }
 }
 
 /// A pool with an identity of another account.
 fn in_other(world: &mut World, name: &str, replicas: i32, kind: &str, identity: &str) -> Pool {
-    let pool = world.add_pool_with(name, replicas, |spec| spec.identity_ref = uses(kind, identity));
+    let pool = world.add_pool_with(name, replicas, |spec| spec.identity_ref = Some(uses(kind, identity)));
     world.in_account(&pool, OTHER);
     pool
 }
@@ -214,7 +214,7 @@ async fn another_identity_of_the_same_account_applies_in_place() -> Result<()> {
     let (mut world, pool) = running(Setup::default(), 3).await?;
     let before = world.in_service(&pool);
     world.identity("same", role(capasg_fake_aws::DEFAULT_ACCOUNT));
-    world.edit_pool(&pool, |pool| pool.spec.identity_ref = uses("ASGIdentity", "same"));
+    world.edit_pool(&pool, |pool| pool.spec.identity_ref = Some(uses("ASGIdentity", "same")));
     world.run_until("it is used", SOON, |world| origin(world, &pool) == Some(IdentityOrigin::Pool)).await?;
     world.scale(&pool, 4);
     reach(&mut world, &pool, 4).await?;
@@ -266,10 +266,10 @@ async fn identities_of_the_aws_provider_have_its_rules() -> Result<()> {
     world.provider_identity(kind, "all", json!({"roleARN": arn, "allowedNamespaces": {}}));
     let controller = json!({"allowedNamespaces": {}});
     world.provider_identity("AWSClusterControllerIdentity", "default", controller);
-    let refused = world.add_pool_with("refused", 1, |spec| spec.identity_ref = uses(kind, "none"));
+    let refused = world.add_pool_with("refused", 1, |spec| spec.identity_ref = Some(uses(kind, "none")));
     let allowed = in_other(&mut world, "allowed", 1, kind, "all");
     let manager = world.add_pool_with("manager", 1, |spec| {
-        spec.identity_ref = uses("AWSClusterControllerIdentity", "default");
+        spec.identity_ref = Some(uses("AWSClusterControllerIdentity", "default"));
     });
     reach(&mut world, &allowed, 1).await?;
     ensure!(account_of(&world, &allowed).as_deref() == Some(OTHER));

@@ -68,7 +68,7 @@ impl References {
         }
         let guards = &place.objects.access.guards;
         if let Some(why) = ids.iter().find_map(|id| guards.security_group(id)) {
-            self.deny(LAUNCH_TEMPLATE_READY, NOT_ALLOWED, format!("spec.machine.securityGroups: {why}"));
+            self.deny(LAUNCH_TEMPLATE_READY, NOT_ALLOWED, &format!("spec.machine.securityGroups: {why}"));
         }
         self.security_groups = ids.into_iter().collect();
     }

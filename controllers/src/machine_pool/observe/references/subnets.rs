@@ -97,7 +97,7 @@ impl References {
             // The group keeps those that it has.
             self.subnets.clear();
             self.zones.clear();
-            return self.deny(GROUP_READY, NOT_ALLOWED, format!("spec.subnets: {why}"));
+            return self.deny(GROUP_READY, NOT_ALLOWED, &format!("spec.subnets: {why}"));
         }
         if self.subnets.is_empty() && !found.is_empty() {
             self.miss(
