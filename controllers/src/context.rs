@@ -6,7 +6,7 @@ use std::{
 };
 
 use capasg_api::ASGMachinePool;
-use capasg_cloud::{Clock, Inventories, Place};
+use capasg_cloud::{Clock, Identity, Inventories, Place};
 
 use crate::ObjectKey;
 use crate::access::AccessCache;
@@ -105,6 +105,15 @@ impl Context {
             return true;
         }
         false
+    }
+
+    /// The pools that use other credentials under the name of an identity.
+    #[must_use]
+    pub fn pools_with_others_than(&self, identity: &Identity) -> Vec<ObjectKey> {
+        let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        let differs = |place: &Place| place.identity.name == identity.name && *place.identity != *identity;
+        let pools = watchers.iter().filter(|((place, _), _)| !identity.is_process() && differs(place));
+        pools.flat_map(|(_, pools)| pools.iter().cloned()).collect()
     }
 
     /// The pools that observe a group, to wake them when it changed.

@@ -10,39 +10,57 @@ use capasg_api::{
 };
 use capasg_cloud::{CloudError, CredentialSource, ErrorClass, Identity, Inventory, Place, Role};
 use kube::ResourceExt as _;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Context,
+    Context, ObjectKey,
     access::{Refusal, identity_of},
 };
 
 /// How often the identities are checked. AWS is asked only for those that no pool uses.
 pub const INTERVAL: Duration = Duration::from_secs(30);
 
-/// Checks the identities every [`INTERVAL`] until `shutdown`.
-pub async fn run(context: Arc<Context>, shutdown: CancellationToken) {
+/// Checks the identities every [`INTERVAL`] until `shutdown`, and wakes the pools whose identity has other credentials now.
+pub async fn run(
+    context: Arc<Context>,
+    wakes: mpsc::UnboundedSender<ObjectKey>,
+    shutdown: CancellationToken,
+) {
     while shutdown.run_until_cancelled(tokio::time::sleep(INTERVAL)).await.is_some() {
-        check(&context).await;
-    }
-}
-
-/// Writes the statuses that changed.
-pub async fn check(context: &Context) {
-    for identity in context.kubernetes.identities() {
-        if let Err(error) = report(context, &identity).await {
-            let name = identity.name_any();
-            tracing::warn!(%error, identity = name, "failed to report the state of an ASGIdentity");
+        for pool in check(&context).await {
+            // The receiver exists as long as the controllers run.
+            let _ = wakes.send(pool);
         }
     }
 }
 
-async fn report(context: &Context, identity: &ASGIdentity) -> crate::kubernetes::Result<()> {
+/// Writes the statuses that changed. Returns the pools whose identity has other credentials than they use: nothing tells
+/// them that a Secret changed.
+pub async fn check(context: &Context) -> Vec<ObjectKey> {
+    let mut changed = Vec::new();
+    for identity in context.kubernetes.identities() {
+        match report(context, &identity).await {
+            Ok(pools) => changed.extend(pools),
+            Err(error) => {
+                let name = identity.name_any();
+                tracing::warn!(%error, identity = name, "failed to report the state of an ASGIdentity");
+            }
+        }
+    }
+    changed
+}
+
+async fn report(context: &Context, identity: &ASGIdentity) -> crate::kubernetes::Result<Vec<ObjectKey>> {
     let resolved =
         identity_of(context.kubernetes.as_ref(), &context.access, context.clock.as_ref(), identity).await?;
+    let mut changed = Vec::new();
     let state = match resolved {
         Err(refusal) => Err(refusal),
-        Ok(resolved) => account(context, &Arc::new(resolved)).await,
+        Ok(resolved) => {
+            changed = context.pools_with_others_than(&resolved);
+            account(context, &Arc::new(resolved)).await
+        }
     };
     let before = identity.status.clone().unwrap_or_default();
     let generation = identity.metadata.generation.unwrap_or_default();
@@ -54,7 +72,7 @@ async fn report(context: &Context, identity: &ASGIdentity) -> crate::kubernetes:
             Finding::plain(READY, true, identity_ready::IDENTITY_READY)
         }
         // What was known stays: AWS throttles, or cannot be reached.
-        Ok(None) if conditions::get(&before.conditions, READY).is_some() => return Ok(()),
+        Ok(None) if conditions::get(&before.conditions, READY).is_some() => return Ok(changed),
         Ok(None) => {
             let message = "the credentials are checked once a pool uses them";
             Finding::new(READY, Status::Unknown, identity_ready::NOT_CHECKED, message)
@@ -65,7 +83,7 @@ async fn report(context: &Context, identity: &ASGIdentity) -> crate::kubernetes:
     if status != before {
         context.kubernetes.report_identity(&identity.name_any(), &status).await?;
     }
-    Ok(())
+    Ok(changed)
 }
 
 /// The account of the credentials; unknown while AWS does not respond.

@@ -152,8 +152,8 @@ pub async fn run(
     let (kubernetes, stop) = (Arc::clone(&worker.context.kubernetes), shutdown.clone());
     let orphans = move || machine::run(Arc::clone(&kubernetes), stop.clone());
     tracker.spawn(supervisor.keep("release of orphaned ASGMachines", &shutdown, orphans));
-    let (context, stop) = (Arc::clone(&worker.context), shutdown.clone());
-    let identities = move || identity::run(Arc::clone(&context), stop.clone());
+    let (context, woken, stop) = (Arc::clone(&worker.context), wakes.clone(), shutdown.clone());
+    let identities = move || identity::run(Arc::clone(&context), woken.clone(), stop.clone());
     tracker.spawn(supervisor.keep("statuses of identities", &shutdown, identities));
     let config = Config::default().concurrency(options.concurrency);
     let stop = shutdown.clone();

@@ -144,7 +144,8 @@ impl Guards {
 
     fn ssm_parameter(&self, parameter: Option<&str>) -> Option<String> {
         let parameter = parameter?;
-        let name = parameter.split_once(":parameter").map_or(parameter, |(_, name)| name);
+        let of_arn = parameter.strip_prefix("arn:").and_then(|arn| arn.split_once(":parameter"));
+        let name = of_arn.map_or(parameter, |(_, name)| name);
         self.denied(|guard| {
             let prefixes = guard.ssm_parameter_prefixes.as_deref()?;
             Some(prefixes.iter().any(|prefix| name.starts_with(prefix.as_str())))

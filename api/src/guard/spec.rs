@@ -66,7 +66,7 @@ pub struct ASGGuardSpec {
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub security_group_ids: Option<Vec<String>>,
 
-    /// Names of instance profiles, or patterns with `*`. An instance profile gives its role to whoever controls the
+    /// Names of instance profiles, or patterns with `*`. An instance profile gives its role to the user of the
     /// instance: list those of nodes alone. Defaults to `nodes.cluster-api-provider-aws.sigs.k8s.io`, if no other guard of a
     /// namespace sets this field. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]

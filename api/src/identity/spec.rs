@@ -128,7 +128,7 @@ pub struct ASGIdentitySpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RoleSource {
-    /// ARN of the role. Changes apply in place; a role of another account is refused for pools that have a group.
+    /// ARN of the role. Changes apply in place; a role of another account is rejected for pools that have a group.
     #[schemars(length(max = 2048))]
     #[x_kube(validation = Rule::new("self.matches('^arn:aws[a-z-]*:iam::[0-9]{12}:role/.+$')")
         .message("spec.role.arn: must be the ARN of an IAM role, such as arn:aws:iam::123456789012:role/capasg"))]

@@ -10,7 +10,9 @@ use capasg_api::{
     identity::{
         IdentityInUse, IdentityKind, IdentityOrigin, IdentityReference, IdentitySourceType, SelectionPolicy,
     },
-    reasons::cloud_reachable::{IDENTITY_AMBIGUOUS, IDENTITY_NOT_ALLOWED, IDENTITY_NOT_FOUND},
+    reasons::cloud_reachable::{
+        IDENTITY_AMBIGUOUS, IDENTITY_NOT_ALLOWED, IDENTITY_NOT_FOUND, IDENTITY_NOT_USABLE,
+    },
 };
 use capasg_cloud::{Clock, Identity, QueueName};
 use kube::ResourceExt as _;
@@ -84,38 +86,62 @@ impl Resolver<'_> {
         if let Some(reference) = &pool.spec.identity_ref {
             return Ok(Ok((IdentityOrigin::Pool, Some(reference.clone()))));
         }
-        if let Some(cluster) = cluster
-            && let Some(reference) = self.of_cluster(cluster).await?
-        {
-            return Ok(Ok((IdentityOrigin::Cluster, Some(reference))));
-        }
-        // The Cluster is deleted before its pools if a user removes finalizers: the pool goes with what it used.
-        let recorded = pool.status.as_ref().and_then(|status| status.identity.as_ref());
-        if cluster.is_none()
-            && let Some(IdentityInUse { kind: Some(kind), name: Some(name), origin: IdentityOrigin::Cluster }) =
-                recorded
-        {
-            let reference = IdentityReference { kind: kind.as_str().to_owned(), name: name.clone() };
-            return Ok(Ok((IdentityOrigin::Cluster, Some(reference))));
-        }
-        Ok(self.default().map(|found| match found {
-            Some(name) => {
-                let kind = IdentityKind::ASGIdentity.as_str().to_owned();
-                (IdentityOrigin::Namespace, Some(IdentityReference { kind, name }))
+        let recorded = match pool.status.as_ref().and_then(|status| status.identity.clone()) {
+            Some(IdentityInUse { kind: Some(kind), name: Some(name), origin: IdentityOrigin::Cluster }) => {
+                Some(IdentityReference { kind: kind.as_str().to_owned(), name })
             }
-            None => (IdentityOrigin::Manager, None),
+            _ => None,
+        };
+        let of_cluster = match cluster {
+            Some(cluster) => self.of_cluster(cluster).await?,
+            None => Ok(recorded.clone()),
+        };
+        match of_cluster {
+            // The infrastructure object is deleted before its pools only if a user removes finalizers: the pool is deleted
+            // with what it used.
+            Err(refusal) => {
+                return Ok(recorded.map(|one| (IdentityOrigin::Cluster, Some(one))).ok_or(refusal));
+            }
+            // The other provider sets it for every Cluster that names none.
+            Ok(Some(one)) if one.kind == IdentityKind::AWSClusterControllerIdentity.as_str() => {
+                return Ok(self.default().map(|found| {
+                    found.map_or((IdentityOrigin::Cluster, Some(one)), |name| {
+                        (IdentityOrigin::Namespace, Some(ours(name)))
+                    })
+                }));
+            }
+            Ok(Some(one)) => return Ok(Ok((IdentityOrigin::Cluster, Some(one)))),
+            Ok(None) => {}
+        }
+        Ok(self.default().map(|found| {
+            let origin = if found.is_some() { IdentityOrigin::Namespace } else { IdentityOrigin::Manager };
+            (origin, found.map(ours))
         }))
     }
 
     /// What the infrastructure object of the Cluster names.
-    async fn of_cluster(&self, cluster: &Cluster) -> Result<Option<IdentityReference>> {
-        let Some(holder) = cluster.aws_identity_holder() else { return Ok(None) };
+    async fn of_cluster(
+        &self,
+        cluster: &Cluster,
+    ) -> Result<std::result::Result<Option<IdentityReference>, Refusal>> {
+        let Some(holder) = cluster.aws_identity_holder() else { return Ok(Ok(None)) };
         let key = ObjectKey::new(self.namespace, &holder.name);
         let read = self.kubernetes.referenced_spec(&holder.api_group, &holder.kind, &key);
         let spec = self.cache.spec(self.clock, format!("{} {key}", holder.kind), read).await?;
-        let reference = spec.as_ref().and_then(|spec| spec.get("identityRef")).cloned();
-        let reference = reference.and_then(|reference| serde_json::from_value(reference).ok());
-        Ok(reference.filter(|reference: &IdentityReference| !reference.kind.is_empty()))
+        let shown = format!("{} {}", holder.kind, holder.name);
+        let Some(spec) = spec else {
+            let message = format!("{shown} of the Cluster does not exist, so that its identity is unknown");
+            return Ok(Err(Refusal::new(IDENTITY_NOT_FOUND, message)));
+        };
+        let reference = spec.get("identityRef").filter(|reference| !reference.is_null());
+        Ok(reference.map(|reference| serde_json::from_value(reference.clone())).transpose().map_err(
+            |error| {
+                Refusal::new(
+                    IDENTITY_NOT_USABLE,
+                    format!("spec.identityRef of {shown} cannot be read: {error}"),
+                )
+            },
+        ))
     }
 
     /// The name of the default identity of the namespace.
@@ -169,7 +195,8 @@ impl Resolver<'_> {
     /// namespaces do, except where a pool asks for the controller's identity of Cluster API Provider AWS: that one exists for
     /// all namespaces, and speaks for the credentials of another controller.
     fn of_manager(&self, origin: IdentityOrigin) -> std::result::Result<Identity, Refusal> {
-        let all = self.kubernetes.identities();
+        let mut all = self.kubernetes.identities();
+        all.sort_by_key(|identity| identity.name_any());
         let mut offers =
             all.iter().filter(|one| one.spec.source == IdentitySourceType::Controller).peekable();
         if offers.peek().is_none() && origin != IdentityOrigin::Pool {
@@ -251,6 +278,10 @@ impl Resolver<'_> {
     pub(super) async fn access_key(&self, secret: &SecretPlace) -> Result<Option<AccessKey>> {
         self.cache.key(self.clock, secret.to_string(), self.kubernetes.access_key(secret)).await
     }
+}
+
+fn ours(name: String) -> IdentityReference {
+    IdentityReference { kind: IdentityKind::ASGIdentity.as_str().to_owned(), name }
 }
 
 fn queue_of(identity: &ASGIdentity) -> Option<QueueName> {

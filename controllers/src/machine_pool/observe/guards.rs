@@ -62,7 +62,10 @@ pub fn limit(kubernetes: &dyn Kubernetes, objects: &PoolObjects, requested: i32)
 
 fn requested_by(kubernetes: &dyn Kubernetes, objects: &PoolObjects, pool: &ASGMachinePool) -> i32 {
     let owner = owner_machine_pool(pool).map(|owner| objects.key.sibling(&owner.name));
-    owner.and_then(|owner| kubernetes.machine_pool(&owner)).map_or(0, |owner| owner.replicas())
+    let requested =
+        owner.and_then(|owner| kubernetes.machine_pool(&owner)).map_or(0, |owner| owner.replicas());
+    // What a pool may not have is available to others.
+    objects.access.guards.replicas(requested).map_or(requested, |(most, _)| most)
 }
 
 impl References {

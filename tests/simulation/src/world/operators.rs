@@ -32,8 +32,10 @@ impl World {
     }
 
     /// The controllers check the identities, as they do from time to time.
-    pub async fn check_identities(&self) {
-        identity::check(&self.context).await;
+    pub async fn check_identities(&mut self) {
+        for pool in identity::check(&self.context).await {
+            self.wake(pool);
+        }
     }
 
     /// Deletes an ASGIdentity.

@@ -143,7 +143,7 @@ impl World {
         Ok(true)
     }
 
-    fn wake(&mut self, pool: ObjectKey) {
+    pub(super) fn wake(&mut self, pool: ObjectKey) {
         let now = self.now();
         self.resyncs.remove(&pool);
         self.queue.insert(pool, now);

@@ -186,7 +186,12 @@ async fn keys_rotate_without_a_restart_and_never_to_another_account() -> Result<
     reach(&mut world, &pool, 2).await?;
     let before = world.in_service(&pool);
     world.access_key("keys", OTHER, 2);
-    world.run_for(TimeDelta::minutes(15)).await?;
+    world.run_for(TimeDelta::minutes(1)).await?;
+    let mark = world.mark();
+    world.check_identities().await;
+    world.run_for(TimeDelta::minutes(1)).await?;
+    let read = world.calls_since(mark, Some("DescribeAutoScalingGroups"));
+    ensure!(!read.is_empty(), "the new key is used");
     world.scale(&pool, 3);
     reach(&mut world, &pool, 3).await?;
     ensure!(world.in_service(&pool).is_superset(&before), "nothing was replaced");
