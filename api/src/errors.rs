@@ -14,8 +14,24 @@ pub fn of_request(error: &kube::Error) -> String {
         kube::Error::Api(status) => of_status(status),
         kube::Error::SerdeError(error) => of_parser(error),
         kube::Error::FromUtf8(_) => "the response of the API server is not UTF-8".to_owned(),
+        // Of a connection: the certificate is named by the last cause alone.
+        kube::Error::Service(_) | kube::Error::HyperError(_) => with_causes(error),
         other => other.to_string(),
     }
+}
+
+fn with_causes(error: &kube::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = std::error::Error::source(error);
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        next = cause.source();
+    }
+    text
 }
 
 /// Why a watch failed.

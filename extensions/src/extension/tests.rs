@@ -199,11 +199,16 @@ async fn what_is_remembered_or_repeated_of_a_request_is_short() {
     let long = "x".repeat(100_000);
     let protection = json!({"asg.infrastructure.cluster.x-k8s.io/deletion-protection": "true"});
     let mut body = crate::testing::annotated(Hook::BeforeClusterDelete, &protection, &json!({}));
-    body["cluster"]["metadata"]["uid"] = json!(long);
+    let mut odd = body.clone();
+    odd["cluster"]["metadata"]["uid"] = json!(long);
+    let response = call(&extension, Hook::BeforeClusterDelete, &odd).await;
+    assert_eq!(response["status"], "Failure", "no Cluster has it");
+    assert!(response.to_string().len() < 2048);
+    assert!(extension.services().blocks.current(*world.now.lock().unwrap()).is_empty());
     body["cluster"]["spec"]["topology"]["version"] = json!(long);
     assert!(call(&extension, Hook::BeforeClusterDelete, &body).await["retryAfterSeconds"].as_i64() > Some(0));
     let blocked = extension.services().blocks.current(*world.now.lock().unwrap());
-    assert_eq!(blocked[0].cluster.uid, "");
+    assert_eq!(blocked.len(), 1);
     assert!(world.record.lock().unwrap().as_ref().unwrap().version.len() <= 128);
 
     for (hook, more) in [

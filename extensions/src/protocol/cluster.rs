@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::kept::Kept;
 
-/// What hooks read of a Cluster. Its status and managed fields are most of it.
+/// What hooks read of a Cluster. The rest of its status and the managed fields are most of it.
 const KEPT: Kept = Kept::Members(&[
     (
         "metadata",
@@ -14,9 +14,11 @@ const KEPT: Kept = Kept::Members(&[
             ("namespace", Kept::All),
             ("uid", Kept::All),
             ("annotations", Kept::All),
+            ("deletionTimestamp", Kept::All),
         ]),
     ),
     ("spec", Kept::Members(&[("topology", Kept::All)])),
+    ("status", Kept::Members(&[("conditions", Kept::All)])),
 ]);
 /// The longest UID and version in bytes. They are remembered, and a UID has 36.
 const LONGEST: usize = 128;
@@ -184,13 +186,14 @@ mod tests {
     #[test]
     fn only_what_hooks_read_is_kept() {
         let object = json!({
-            "kind": "Cluster", "status": {"conditions": [{}]},
+            "kind": "Cluster", "status": {"conditions": [{}], "phase": "Provisioned"},
             "metadata": {"name": "prod", "namespace": "teams", "managedFields": [{}], "labels": {"a": "b"}},
             "spec": {"topology": {"version": "v1.36.3", "workers": {}}, "paused": true},
         });
         let kept = json!({
             "metadata": {"name": "prod", "namespace": "teams"},
             "spec": {"topology": {"version": "v1.36.3", "workers": {}}},
+            "status": {"conditions": [{}]},
         });
         let read = |object: &Value| serde_json::from_str::<Cluster>(&object.to_string()).unwrap();
         assert_eq!(read(&object), Cluster(kept));
