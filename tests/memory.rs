@@ -130,7 +130,7 @@ impl Running {
             let answer = timeout(Duration::from_secs(5), self.post(path, body.as_bytes())).await;
             match answer {
                 Ok(Ok(answer)) if answer.contains(expected) => return started.elapsed(),
-                other => assert!(started.elapsed() < Duration::from_secs(60), "{other:?}: {}", self.log()),
+                other => assert!(started.elapsed() < Duration::from_mins(1), "{other:?}: {}", self.log()),
             }
             sleep(Duration::from_millis(20)).await;
         }
@@ -235,7 +235,7 @@ async fn attack(role: &str, manifest: &str, bodies: Vec<(&'static str, Vec<u8>)>
                 if number % 9 == 8 {
                     let _ = timeout(Duration::from_secs(10), running.drip(path, &body)).await;
                 } else {
-                    let _ = timeout(Duration::from_secs(120), running.post(path, &body)).await;
+                    let _ = timeout(Duration::from_mins(2), running.post(path, &body)).await;
                 }
             });
         }
