@@ -188,14 +188,14 @@ fn shapes(before: &str, after: &str) -> Vec<Vec<u8>> {
     // Of the largest size, one is refused at once; of these, some are parsed.
     let parsed = |size| sized(size, &format!("{before}["), r#"{"":0},"#, &format!("{{}}]{after}"));
     vec![
-        parsed(LARGEST / 4),
-        parsed(LARGEST / 8),
-        parsed(LARGEST / 12),
-        parsed(LARGEST / 64),
         filled(&format!("{before}["), r#"{"":0},"#, &format!("0]{after}")),
         filled(&format!("{before}["), "{},", &format!("0]{after}")),
         filled(&format!("{before}["), "[],", &format!("0]{after}")),
         filled(&format!("{before}["), "0,", &format!("0]{after}")),
+        parsed(LARGEST / 4),
+        parsed(LARGEST / 8),
+        parsed(LARGEST / 12),
+        parsed(LARGEST / 64),
         filled(&format!("{before}["), "[[[[[[[[0]]]]]]]],", &format!("0]{after}")),
         filled(before, "[", ""),
         filled(&object("\"a\""), "{\"a\":", ""),
@@ -205,6 +205,16 @@ fn shapes(before: &str, after: &str) -> Vec<Vec<u8>> {
         filled("", "[", ""),
         filled("", " ", ""),
     ]
+}
+
+/// The same shape of all places one after another, so that the costliest ones meet.
+fn interleaved(places: Vec<Vec<(&'static str, Vec<u8>)>>) -> Vec<(&'static str, Vec<u8>)> {
+    let mut places: Vec<_> = places.into_iter().map(Vec::into_iter).collect();
+    let mut bodies = Vec::new();
+    while let Some(next) = places.iter_mut().map(Iterator::next).collect::<Option<Vec<_>>>() {
+        bodies.extend(next);
+    }
+    bodies
 }
 
 /// Sends all bodies at once, slow ones among them, and requires the bound and an answer for somebody else.
@@ -222,7 +232,7 @@ async fn attack(role: &str, manifest: &str, bodies: Vec<(&'static str, Vec<u8>)>
             let (path, body) = bodies[number % bodies.len()].clone();
             let running = Arc::clone(&running);
             posts_.spawn(async move {
-                if number % 8 == 7 {
+                if number % 9 == 8 {
                     let _ = timeout(Duration::from_secs(10), running.drip(path, &body)).await;
                 } else {
                     let _ = timeout(Duration::from_mins(2), running.post(path, &body)).await;
@@ -260,15 +270,20 @@ async fn the_manager_stays_below_its_limit_of_memory() {
         ("UPDATE", "\"oldObject\":{\"spec\":{\"disruption\":{\"windows\":", "}}}}}"),
         ("DELETE", "\"oldObject\":{\"status\":{\"conditions\":", &after[..4]),
     ] {
-        bodies.extend(shapes(&before(operation, field), after).into_iter().map(|body| (POOLS, body)));
+        bodies.push(shapes(&before(operation, field), after).into_iter().map(|body| (POOLS, body)).collect());
     }
     let legitimate = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {"uid": "of-a-user", "operation": "CREATE", "object": capasg_test_objects::minimal_pool(), "oldObject": null},
     });
     let expected = "\"uid\":\"of-a-user\",\"allowed\":true";
-    attack("manager", "config/manager/manager.yaml", bodies, [POOLS, &legitimate.to_string(), expected])
-        .await;
+    attack(
+        "manager",
+        "config/manager/manager.yaml",
+        interleaved(bodies),
+        [POOLS, &legitimate.to_string(), expected],
+    )
+    .await;
 }
 
 // Rules: R7
@@ -292,8 +307,9 @@ async fn the_extension_stays_below_its_limit_of_memory() {
         (PATCHES, "GeneratePatches", "\"variables\":[{\"name\":\"asgTags\",\"value\":", "}]}"),
         (PATCHES, "GeneratePatches", "\"items\":[{\"uid\":\"a\",\"object\":", "}]}"),
     ] {
-        bodies.extend(shapes(&before(kind, field), after).into_iter().map(|body| (path, body)));
+        bodies.push(shapes(&before(kind, field), after).into_iter().map(|body| (path, body)).collect());
     }
+    let mut bodies = interleaved(bodies);
     bodies.extend([(PATCHES, amplified("GeneratePatches")), (PATCHES, amplified("GeneratePatches"))]);
     let legitimate = json!({
         "apiVersion": HOOKS, "kind": "GeneratePatchesRequest",

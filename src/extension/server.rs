@@ -32,7 +32,8 @@ const PROCESSING: usize = 8;
 const MIB: usize = 1024 * 1024;
 /// What bodies may take of the memory of the pod, 512 MiB. A request for patches holds every template of a topology: one of
 /// the largest size costs less than all of it when it is parsed.
-const BUDGET: Budget = Budget { largest: 4 * MIB, bodies: 32 * MIB, parsed: 128 * MIB, replies: 16 * MIB };
+pub(super) const BUDGET: Budget =
+    Budget { largest: 4 * MIB, bodies: 32 * MIB, parsed: 128 * MIB, replies: 16 * MIB };
 /// The largest body in bytes.
 pub(super) const LARGEST: usize = BUDGET.largest;
 /// The largest body of discovery, which has no content.

@@ -131,7 +131,7 @@ impl Visitor<'_> for Name {
     type Value = ();
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("the name of a member")
+        out.write_str("the name of a field")
     }
 
     fn visit_str<E: Error>(self, _: &str) -> Result<(), E> {

@@ -22,10 +22,10 @@ use thiserror::Error;
 pub(crate) use self::{
     holders::Holders,
     planned::{PlannedPool, planned_pools, templates_of},
-    templates::patch,
+    templates::{patch, read},
     validate::problems,
 };
-use crate::protocol::{HolderReference, Template, Variable};
+use crate::protocol::{HolderReference, Variable};
 
 /// Where the spec of pools is in a template. No patch leaves it.
 const SPEC: &str = "/spec/template/spec";
@@ -60,13 +60,6 @@ pub(crate) fn is_pool_template(object: &Value) -> bool {
 fn kind_of(object: &Value) -> (&str, &str) {
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     (text("apiVersion"), text("kind"))
-}
-
-/// The template, if it is one of our pools or one of their bootstrap data.
-pub(crate) fn read(template: &Template) -> Option<Value> {
-    template.of_kind(|api_version, kind| {
-        (api_version == API_VERSION && kind == KIND) || bootstrap::is_of_kind(api_version, kind)
-    })
 }
 
 /// The variables of a template: those of all, overridden by its own; `builtin` is merged.
