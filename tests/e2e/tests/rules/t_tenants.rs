@@ -95,7 +95,17 @@ async fn a_copied_owner_id_reaches_no_group_of_another_namespace() -> Result<()>
             )
             .await?;
             let name = machine_name("own", foreign);
-            kubectl.kubectl(&["delete", "asgmachine", &name, "--wait=true", "--timeout=60s"]).await?;
+            kubectl.kubectl(&["delete", "asgmachine", &name, "--wait=false"]).await?;
+            // A Machine of it is drained meanwhile, and the pool scales: it reads EC2 and its group again.
+            thief.patch_owner("own", &json!({"spec": {"replicas": 2}})).await?;
+            eventually("it has two of its own", async || {
+                let pool = thief.pools().get("own").await?;
+                let group = thief.group_of(&pool).context("a group")?;
+                Ok(Look::when(group.instances.len() == 2, format!("{group:?}")))
+            })
+            .await?;
+            let released = json!({"metadata": {"finalizers": null}}).to_string();
+            kubectl.kubectl(&["patch", "asgmachine", &name, "--type=merge", "--patch", &released]).await?;
             ensure!(touched(victim, mark, &group.name).is_empty(), "{:?}", touched(victim, mark, &group.name));
             thief.delete("own").await
         })
