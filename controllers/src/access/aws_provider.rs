@@ -1,5 +1,5 @@
 //! The identities of Cluster API Provider AWS, with its own rules: `allowedNamespaces` that are absent allow no namespace,
-//! and empty ones allow all (`pkg/cloud/scope/session.go` of version 2.13).
+//! and empty ones allow all (as of version 2.13).
 
 use std::{collections::BTreeMap, time::Duration};
 

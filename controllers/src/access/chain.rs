@@ -178,7 +178,7 @@ impl Resolver<'_> {
             }
             Some(_) => Err(Refusal {
                 reason: IDENTITY_NOT_USABLE,
-                message: format!("Secret {shown} of {of} lacks key AccessKeyID or SecretAccessKey"),
+                message: format!("Secret {shown} of {of} has no key AccessKeyID or no key SecretAccessKey"),
             }),
         })
     }

@@ -20,7 +20,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::access::Access;
 use crate::kubernetes::KubeWrite;
 use crate::machine_pool::model::memory::record::{Answer, Entry};
-use crate::machine_pool::model::ownership::OtherTags;
+use crate::machine_pool::model::other_tags::OtherTags;
 use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::{
     AsgMachineRef, Desired, DesiredLaunch, DesiredSettings, GroupView, Input, Known, MachineRef, Observed,

@@ -4,7 +4,8 @@ use capasg_api::{conditions::Finding, pool::RolloutStatus};
 use capasg_cloud::{CloudError, InstanceTypes, QueueState};
 use chrono::{DateTime, Utc};
 
-use crate::machine_pool::model::ownership::{OtherTags, template_not_owned};
+use crate::machine_pool::model::other_tags::OtherTags;
+use crate::machine_pool::model::ownership::template_not_owned;
 use crate::machine_pool::model::{Blocker, Desired, Observed, Plan, PoolObjects, References};
 use crate::machine_pool::report::nodes::Nodes;
 

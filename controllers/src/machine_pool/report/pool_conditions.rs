@@ -11,7 +11,7 @@ use capasg_cloud::{CloudError, ErrorClass, ErrorSubject, LifecycleState};
 
 use crate::machine_pool::model::call_kind::CallTopic;
 use crate::machine_pool::model::memory::PoolMemory;
-use crate::machine_pool::model::ownership::OtherTags;
+use crate::machine_pool::model::other_tags::OtherTags;
 use crate::machine_pool::model::template_versions::pinned_version;
 use crate::machine_pool::model::{
     Blocker, Difference, GroupView, Known, Observed, PoolInstance, counted, instances, is_or_are,

@@ -5,7 +5,7 @@ use capasg_cloud::{CloudError, ErrorClass};
 
 use crate::machine_pool::model::call_kind::CallSubject;
 use crate::machine_pool::model::memory::failed_calls::FailedCall;
-use crate::machine_pool::model::ownership::OtherTags;
+use crate::machine_pool::model::other_tags::OtherTags;
 
 /// At most this many names are listed in a message.
 const NAMES: usize = 5;

@@ -1,6 +1,6 @@
 //! What prevents the group from being created or changed.
 
-use crate::machine_pool::model::ownership::OtherTags;
+use crate::machine_pool::model::other_tags::OtherTags;
 
 /// A fact that prevents changes until a user acts or time passes.
 #[derive(Debug, Clone, PartialEq, Eq)]
