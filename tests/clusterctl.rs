@@ -31,13 +31,14 @@ const ROLES: &str = "clusterroles,clusterrolebindings";
 /// The name of the Lease of Cluster API Add-on Provider for Helm.
 const LEASE_OF_CAAPH: &str = "controller-leader-election-caaph";
 /// How many kinds are ours.
-const SHIPPED_DEFINITIONS: usize = 3;
+const SHIPPED_DEFINITIONS: usize = 5;
 /// The release before this one.
 const BEFORE: &str = "v0.3.0";
 /// Every kind that a release of ours has had, but namespaces and definitions.
 const KINDS: &str = "deployments,services,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,\
                      validatingwebhookconfigurations,mutatingwebhookconfigurations,certificates,issuers,configmaps,\
-                     networkpolicies,poddisruptionbudgets";
+                     networkpolicies,poddisruptionbudgets,validatingadmissionpolicies,\
+                     validatingadmissionpolicybindings";
 
 /// What earlier releases installed.
 fn fixtures() -> PathBuf {
@@ -718,7 +719,7 @@ async fn clusterctl_renders_the_components() -> Result<()> {
         assert!(made.context("a definition is missing")?["spec"] == shipped["spec"], "{name}");
         definitions += 1;
     }
-    assert_eq!(definitions, 3);
+    assert_eq!(definitions, SHIPPED_DEFINITIONS);
 
     let annotations = |objects: &[Value]| {
         let account = objects.iter().find(|object| object["kind"] == "ServiceAccount");
