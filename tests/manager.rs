@@ -233,6 +233,7 @@ async fn a_manager_of_one_namespace_needs_a_role_there_and_reads_nothing_elsewhe
     .await?;
     let log = manager.log()?;
     assert!(!log.contains("orbidden"), "{log}");
+    assert_eq!(manager.process.stop(SOON).await?.code(), Some(0), "{}", manager.log()?);
 
     let account = format!("--as=system:serviceaccount:{NAMESPACE}:capasg-manager");
     for (verb, resource) in [
@@ -251,7 +252,6 @@ async fn a_manager_of_one_namespace_needs_a_role_there_and_reads_nothing_elsewhe
             assert!(is, "{verb} {resource} {namespace}: {can}");
         }
     }
-    assert_eq!(manager.process.stop(SOON).await?.code(), Some(0), "{}", manager.log()?);
     Ok(())
 }
 
