@@ -4,45 +4,33 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 
-use super::Iam;
-use crate::{ApiError, Call, Service, ec2::templates};
-
-/// A caller whose credentials are valid.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Caller {
-    /// The ARN of a user, or of the session of a role.
-    pub(crate) arn: String,
-    pub(crate) account: String,
-    /// The unique id of the principal.
-    pub(crate) id: String,
-    /// The role's ARN, if it is a session of one.
-    pub(crate) role: Option<String>,
-    pub(crate) is_revoked: bool,
-    /// The session tags.
-    pub(crate) tags: BTreeMap<String, String>,
-    /// The keys of those that further sessions inherit.
-    pub(crate) transitive: BTreeSet<String>,
-}
+use super::{Caller, Iam};
+use crate::{ApiError, Scope, Service, ec2::templates};
 
 impl Iam {
     /// Who makes a call.
     ///
     /// # Errors
     /// What the service answers if the key is not known, the session has ended, or its token is not the key's.
-    pub(crate) fn caller(&self, call: &Call, now: DateTime<Utc>) -> Result<Caller, ApiError> {
-        let key = call.access_key.as_deref().unwrap_or_default();
+    pub(crate) fn caller(
+        &self,
+        (scope, service): (&Scope, Service),
+        (key, token): (Option<&str>, Option<&str>),
+        now: DateTime<Utc>,
+    ) -> Result<Caller, ApiError> {
+        let key = key.unwrap_or_default();
         if self.deleted.contains(key) {
-            return Err(unknown(call.service));
+            return Err(unknown(service));
         }
         let Some(session) = self.sessions.get(key) else {
             let digits = key.strip_prefix("ASIA").and_then(|rest| rest.get(..12));
             if digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit())) {
-                return Err(unknown(call.service));
+                return Err(unknown(service));
             }
-            let user = || templates::caller(&call.scope);
+            let user = || templates::caller(scope);
             return Ok(Caller {
                 arn: self.users.get(key).cloned().unwrap_or_else(user),
-                account: call.scope.account.clone(),
+                account: scope.account.clone(),
                 id: "AIDASIMULATED00000000".to_owned(),
                 role: None,
                 is_revoked: false,
@@ -50,15 +38,15 @@ impl Iam {
                 transitive: BTreeSet::new(),
             });
         };
-        if call.session_token.as_deref() != Some(session.token.as_str()) {
-            return Err(unknown(call.service));
+        if token != Some(session.token.as_str()) {
+            return Err(unknown(service));
         }
         if session.expires <= now {
-            return Err(expired(call.service));
+            return Err(expired(service));
         }
         Ok(Caller {
             arn: session.arn.clone(),
-            account: call.scope.account.clone(),
+            account: scope.account.clone(),
             id: format!("AROASIMULATED00000000:{}", session.name),
             role: Some(session.role.clone()),
             is_revoked: session.is_revoked,

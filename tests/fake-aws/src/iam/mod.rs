@@ -3,15 +3,17 @@
 mod assume;
 mod caller;
 mod pod_identity;
+mod principal;
 mod role;
 mod session;
+mod sessions;
 mod web_identity;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use assume::{Asked, assume_role, bearer, caller_identity, with_web_identity};
-pub(crate) use caller::Caller;
 pub(crate) use pod_identity::credentials as pod_credentials;
+pub(crate) use principal::Caller;
 pub(crate) use role::parts as role_parts;
 pub use role::{Role, WebIdentity};
 use session::Session;
