@@ -11,12 +11,13 @@ use crate::{
     diagnostics::{self, Access, KubeReviews},
     health,
     metrics::Exposed,
+    tls::TlsParameters,
 };
 
 /// Serves `/healthz` and `/readyz`.
 ///
 /// # Errors
-/// If the listener fails.
+/// Never: an endpoint that is served does not end.
 pub async fn health(
     listener: Option<TcpListener>,
     ready: impl Fn() -> Option<String> + Clone + Send + Sync + 'static,
@@ -24,7 +25,8 @@ pub async fn health(
 ) -> Result<()> {
     match listener {
         Some(listener) => {
-            health::serve(listener, ready, supervisor).await.context("the health endpoint failed")
+            health::serve(listener, ready, supervisor).await;
+            Ok(())
         }
         None => pending().await,
     }
@@ -33,21 +35,23 @@ pub async fn health(
 /// Serves `/metrics`, to authorized clients unless `insecure`.
 ///
 /// # Errors
-/// If the listener fails.
+/// If no certificate can be created.
 pub async fn diagnostics(
     listener: Option<TcpListener>,
     insecure: bool,
+    tls: TlsParameters,
     client: Client,
     metrics: Arc<dyn Exposed>,
     supervisor: Supervisor,
 ) -> Result<()> {
     match listener {
         Some(listener) if insecure => {
-            diagnostics::open(listener, metrics).await.context("the metrics endpoint failed")
+            diagnostics::open(listener, metrics).await;
+            Ok(())
         }
         Some(listener) => {
             let access = Arc::new(Access::new(KubeReviews(client)));
-            let served = diagnostics::guarded(listener, metrics, access, &supervisor).await;
+            let served = diagnostics::guarded(listener, metrics, access, &tls, &supervisor).await;
             served.context("the metrics endpoint failed")
         }
         None => pending().await,

@@ -1,11 +1,14 @@
 //! Errors as one line of text.
 
+use capasg_api::errors::of_request;
+
 /// An error with its causes. A cause that the text before contains already is left out, since many errors of libraries
-/// contain the text of their cause.
+/// contain the text of their cause. No body of a response of the API server is in it.
 pub fn line(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
-        let text = cause.to_string();
+        let of_client = cause.downcast_ref::<kube::Error>();
+        let text = of_client.map_or_else(|| cause.to_string(), of_request);
         if text.is_empty() || line.contains(&text) {
             continue;
         }
@@ -13,6 +16,9 @@ pub fn line(error: &anyhow::Error) -> String {
             line.push_str(": ");
         }
         line.push_str(&text);
+        if of_client.is_some() {
+            break;
+        }
     }
     line
 }

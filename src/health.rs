@@ -1,7 +1,5 @@
 //! The endpoints that the kubelet probes: whether the process works, and whether it has what it needs.
 
-use std::io;
-
 use axum::{
     Router,
     extract::State,
@@ -12,20 +10,22 @@ use axum::{
 use capasg_cloud::Supervisor;
 use tokio::net::TcpListener;
 
+use crate::server::{Bounds, serve_http};
+
+/// Open connections: the kubelet opens one for each probe.
+const CONNECTIONS: usize = 64;
+
 /// Serves `/healthz` (background tasks that stop repeatedly, by name) and `/readyz` (what is missing, by name) in plain
 /// text.
-///
-/// # Errors
-/// If the listener fails.
 pub async fn serve(
     listener: TcpListener,
     ready: impl Fn() -> Option<String> + Clone + Send + Sync + 'static,
     supervisor: Supervisor,
-) -> io::Result<()> {
+) {
     let healthz = get(|State(supervisor): State<Supervisor>| async move { response(supervisor.problem()) });
     let readyz = get(move || async move { response(ready()) });
     let router = Router::new().route("/healthz", healthz.with_state(supervisor)).route("/readyz", readyz);
-    axum::serve(listener, router).await
+    serve_http(listener, router, Bounds::default().with_connections(CONNECTIONS)).await;
 }
 
 fn response(problem: Option<String>) -> Response {

@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use capasg_cloud::{
-    Cadence, Cloud, CloudFactory, Limits, Queue, QueueName, RegionParts, Regions, Supervisor, SystemClock,
+    Cadence, CloudFactory, Connection, Inventories, InventoryParts, Limits, Place, Supervisor, SystemClock,
 };
 use capasg_cloud_aws::AwsConnector;
-use capasg_controllers::{Observers, Options, client::Scope, kubernetes::Randomness};
+use capasg_controllers::{
+    Observers, Options,
+    client::{Namespaces, Scope},
+    kubernetes::Randomness,
+};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -23,6 +27,9 @@ use crate::{
     tls::CertificateFolder,
     webhook::{self, KubeFacts},
 };
+
+/// The namespace of the manager in a release, for a process outside of a pod.
+const OWN_NAMESPACE: &str = "capasg-system";
 
 /// Runs until a signal, a lost lease or a failure that a restart may fix.
 pub async fn run(args: &ManagerArgs) -> Result<()> {
@@ -74,8 +81,8 @@ async fn control(
     let migration = tokio::spawn(storage::migrate(client.clone()));
     // The inventories outlive the controllers: the last reconciles may still need them.
     let finished = CancellationToken::new();
-    let regions = Regions::new(
-        RegionParts {
+    let inventories = Inventories::new(
+        InventoryParts {
             factory: Arc::new(Aws { connector: AwsConnector::load().await, queues: args.event_queues()? }),
             guard: seat,
             observer: Arc::clone(&metrics.calls) as _,
@@ -84,10 +91,14 @@ async fn control(
             cadence: Cadence::default(),
             supervisor: supervisor.clone(),
         },
-        finished.clone(),
+        &finished,
     );
     let given = |value: &String| Some(value.clone()).filter(|value| !value.is_empty());
     let options = Options {
+        namespaces: Namespaces {
+            own: args.leader_election.election_namespace.clone().unwrap_or_else(|| OWN_NAMESPACE.to_owned()),
+            aws_provider: args.aws_provider_namespace.clone(),
+        },
         scope: Scope { namespace: given(&args.namespace), watch_filter: given(&args.watch_filter) },
         concurrency: args.concurrency,
         sync_period: args.sync_period,
@@ -98,27 +109,36 @@ async fn control(
         pools: Arc::clone(&metrics.pools) as _,
     };
     let clock = Arc::new(SystemClock);
-    capasg_controllers::run(client, Arc::clone(&regions), clock, Arc::new(Random), options, observers, asked)
-        .await;
+    capasg_controllers::run(
+        client,
+        Arc::clone(&inventories),
+        clock,
+        Arc::new(Random),
+        options,
+        observers,
+        asked,
+    )
+    .await;
     migration.abort();
     finished.cancel();
-    regions.stopped().await;
+    inventories.stopped().await;
     Ok(())
 }
 
-/// Every region with the credentials of this process.
+/// Every place. The queues of the flag are those of the process; another identity names its own.
 struct Aws {
     connector: AwsConnector,
     queues: EventQueues,
 }
 
 impl CloudFactory for Aws {
-    fn connect(&self, region: &str) -> Arc<dyn Cloud> {
-        self.connector.connect(region)
-    }
-
-    fn events(&self, region: &str) -> Option<(Arc<dyn Queue>, QueueName)> {
-        self.queues.of(region).map(|name| (self.connector.queues(region), name.clone()))
+    fn connect(&self, place: &Place) -> Connection {
+        let Place { identity, region } = place;
+        let connector = self.connector.with(identity, region);
+        let queue = if identity.is_process() { self.queues.of(region) } else { None };
+        let queue = identity.event_queue.as_ref().or(queue);
+        let events = queue.map(|name| (connector.queues(region), name.clone()));
+        Connection { cloud: connector.connect(region), events }
     }
 }
 
@@ -143,15 +163,17 @@ async fn serve(
     let reviewing = args.webhook_address().listen().await?;
     let reviewing = reviewing.zip(args.webhook_cert_dir.clone().map(CertificateFolder::new));
     let insecure = args.endpoints.insecure_diagnostics;
-    let facts = KubeFacts(client.clone());
+    let tls = args.endpoints.tls.parameters()?;
+    let of_metrics = tls.clone();
+    let facts = KubeFacts::new(client.clone());
     let (probed, read, reviewed) = (supervisor.clone(), supervisor.clone(), supervisor.clone());
     let ready = move || readiness.problem();
     let health = endpoints::health(health, ready, probed);
-    let diagnostics = endpoints::diagnostics(reading, insecure, client, metrics, read);
+    let diagnostics = endpoints::diagnostics(reading, insecure, of_metrics, client, metrics, read);
     let webhooks = async move {
         match reviewing {
             Some((listener, folder)) => {
-                webhook::serve(listener, folder, facts, &reviewed).await.context("the webhooks failed")
+                webhook::serve(listener, folder, &tls, facts, &reviewed).await.context("the webhooks failed")
             }
             None => std::future::pending().await,
         }

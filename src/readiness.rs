@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use capasg_api::errors;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, Client};
 use tokio::{sync::Notify, time::sleep};
@@ -21,12 +22,14 @@ pub type Needed = (&'static str, &'static str);
 
 /// The definitions that the controllers of the manager need: core's in the version of the contract which our definitions
 /// speak (N6).
-pub const NEEDED: [Needed; 5] = [
+pub const NEEDED: [Needed; 7] = [
     ("clusters.cluster.x-k8s.io", "v1beta2"),
     ("machinepools.cluster.x-k8s.io", "v1beta2"),
     ("machines.cluster.x-k8s.io", "v1beta2"),
     ("asgmachinepools.infrastructure.cluster.x-k8s.io", "v1alpha1"),
     ("asgmachines.infrastructure.cluster.x-k8s.io", "v1alpha1"),
+    ("asgidentities.infrastructure.cluster.x-k8s.io", "v1alpha1"),
+    ("asgguards.infrastructure.cluster.x-k8s.io", "v1alpha1"),
 ];
 
 /// What is missing, kept up to date by [`Readiness::watch`].
@@ -83,7 +86,7 @@ impl Readiness {
                         }
                     }
                     Err(error) => {
-                        missing.insert(name, format!("cannot be read: {error}"));
+                        missing.insert(name, format!("cannot be read: {}", errors::of_request(&error)));
                     }
                 }
             }
@@ -210,7 +213,7 @@ mod tests {
     fn the_needed_versions_are_those_of_our_definitions() {
         let definitions = capasg_api::crd::crds();
         let ours: Vec<_> = NEEDED.iter().filter(|(name, _)| name.ends_with(capasg_api::GROUP)).collect();
-        assert_eq!(ours.len(), 2, "templates are core's to read");
+        assert_eq!(ours.len(), 4, "templates are core's to read");
         for (name, version) in ours {
             let definition =
                 definitions.iter().find(|one| one.metadata.name.as_deref() == Some(name)).unwrap();

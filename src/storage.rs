@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use capasg_api::errors::of_request;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, Client, Error, ResourceExt as _,
@@ -13,6 +14,8 @@ use kube::{
 use serde_json::json;
 use tokio::time::sleep;
 use tracing::{info, warn};
+
+use crate::errors;
 
 /// Objects are listed in pages of this many.
 const PAGE: u32 = 500;
@@ -28,7 +31,7 @@ pub async fn migrate(client: Client) {
     for definition in capasg_api::crd::crds() {
         let name = definition.name_any();
         while let Err(error) = migrate_kind(&client, &name, SETTLED).await {
-            let error = format!("{error:#}");
+            let error = errors::line(&error);
             warn!(name, error, retry = ?AGAIN, "failed to migrate the stored objects to the storage version");
             sleep(AGAIN).await;
         }
@@ -78,7 +81,7 @@ async fn rewrite(client: &Client, kind: &ApiResource) -> Result<usize> {
                 Ok(_) => rewritten += 1,
                 // It was deleted meanwhile.
                 Err(Error::Api(status)) if status.code == 404 => {}
-                Err(error) => failed.push(format!("{namespace}/{name}: {error}")),
+                Err(error) => failed.push(format!("{namespace}/{name}: {}", of_request(&error))),
             }
         }
         match page.metadata.continue_.filter(|token| !token.is_empty()) {

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use capasg_environment::{
     ApiServer, Clusterctl, Etcd, Look, MANAGEMENT_CONTROLLERS, Process, Program, Release, RunFolder, Tools,
     add_on_programs, free_port, loopback, sibling_release, wait_until,
@@ -28,14 +28,17 @@ const EXTENSION: &str = "runtime-extension-asg";
 /// The label of the Helm add-on provider.
 const ADDONS: &str = "addon-asg-helm";
 const ROLES: &str = "clusterroles,clusterrolebindings";
+/// The name of the Lease of Cluster API Add-on Provider for Helm.
+const LEASE_OF_CAAPH: &str = "controller-leader-election-caaph";
 /// How many kinds are ours.
-const SHIPPED_DEFINITIONS: usize = 3;
+const SHIPPED_DEFINITIONS: usize = 5;
 /// The release before this one.
 const BEFORE: &str = "v0.3.0";
 /// Every kind that a release of ours has had, but namespaces and definitions.
 const KINDS: &str = "deployments,services,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,\
                      validatingwebhookconfigurations,mutatingwebhookconfigurations,certificates,issuers,configmaps,\
-                     networkpolicies,poddisruptionbudgets";
+                     networkpolicies,poddisruptionbudgets,validatingadmissionpolicies,\
+                     validatingadmissionpolicybindings";
 
 /// What earlier releases installed.
 fn fixtures() -> PathBuf {
@@ -464,16 +467,35 @@ async fn addon_provider(cluster: &Cluster, namespace: &str) -> Result<(Process, 
     Ok((process, port))
 }
 
-/// The Lease of Cluster API Add-on Provider for Helm, as one that it holds.
-fn lease_of_caaph() -> String {
-    let spec = serde_json::json!({
-        "holderIdentity": "caaph", "leaseDurationSeconds": 3600, "renewTime": "2026-01-01T00:00:00.000000Z",
-    });
-    let name = serde_json::json!({"name": "controller-leader-election-caaph", "namespace": "kube-system"});
-    let lease = serde_json::json!({
-        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": name, "spec": spec,
-    });
-    lease.to_string()
+/// Holds the Lease of Cluster API Add-on Provider for Helm in a namespace and renews it, for as long as the future runs.
+async fn hold_lease_of_caaph(cluster: &Cluster, namespace: &str, seconds: i32) -> Result<()> {
+    for renewal in 0.. {
+        let lease = serde_json::json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": LEASE_OF_CAAPH, "namespace": namespace},
+            "spec": {
+                "holderIdentity": "caaph", "leaseDurationSeconds": seconds,
+                "renewTime": format!("2026-01-01T00:00:00.{renewal:06}Z"),
+            },
+        });
+        let apply = ["apply", "--server-side", "--filename=-"];
+        cluster.api.kubectl().feed(apply, &lease.to_string()).await?;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    Ok(())
+}
+
+/// Runs something while the Lease is held and renewed.
+async fn beside_caaph<T>(
+    cluster: &Cluster,
+    namespace: &str,
+    seconds: i32,
+    run: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    tokio::select! {
+        ended = hold_lease_of_caaph(cluster, namespace, seconds) => bail!("the Lease is not held: {ended:?}"),
+        result = run => result,
+    }
 }
 
 /// Waits until the add-on provider answers so.
@@ -512,23 +534,37 @@ async fn the_add_on_provider_runs_without_the_other_one_and_is_removed_completel
     );
     assert_eq!(cluster.labeled("customresourcedefinitions", &selector).await?, definitions);
 
-    // While the other provider of these kinds holds its Lease, the controllers do not run, and the replica says why.
-    let lease = lease_of_caaph();
-    cluster.api.kubectl().feed(["create", "--filename=-"], &lease).await?;
-    let (process, port) = addon_provider(&cluster, "tools").await?;
-    readiness(&process, port, 503, "Cluster API Add-on Provider for Helm runs in namespace kube-system")
-        .await?;
-    let delete = ["delete", "lease", "controller-leader-election-caaph", "--namespace", "kube-system"];
-    cluster.kubectl(&delete).await?;
-    readiness(&process, port, 200, "").await?;
-    let leases = cluster.kubectl(&["get", "leases", "--namespace", "tools", "--output=name"]).await?;
-    assert!(leases.contains("controller-leader-election-capasg-addons"), "{leases}");
-    // One that starts later ends the process, which then waits again.
-    cluster.api.kubectl().feed(["create", "--filename=-"], &lease).await?;
-    assert_eq!(tokio::time::timeout(Duration::from_mins(3), process.exited()).await??.code(), Some(1));
-    let log = fs::read_to_string(process.log())?;
+    // While the other provider of these kinds renews its Lease, the controllers do not run, and the replica says why. Its
+    // Namespace has the label that clusterctl sets.
+    for (namespace, label) in [("helm", "cluster.x-k8s.io/provider=addon-helm"), ("team-b", "team=b")] {
+        cluster.kubectl(&["create", "namespace", namespace]).await?;
+        cluster.kubectl(&["label", "namespace", namespace, label]).await?;
+    }
+    let (process, port) = beside_caaph(&cluster, "helm", 15, async {
+        let (process, port) = addon_provider(&cluster, "tools").await?;
+        let runs = "Cluster API Add-on Provider for Helm runs in namespace helm";
+        readiness(&process, port, 503, runs).await?;
+        Ok((process, port))
+    })
+    .await?;
+    // A tenant may create a Lease of this name with any duration. It stops nothing.
+    let log = beside_caaph(&cluster, "team-b", i32::MAX, async {
+        readiness(&process, port, 200, "").await?;
+        let leases = cluster.kubectl(&["get", "leases", "--namespace", "tools", "--output=name"]).await?;
+        assert!(leases.contains("controller-leader-election-capasg-addons"), "{leases}");
+        // One of the other provider that starts later ends the process, which then waits again.
+        beside_caaph(&cluster, "helm", 15, async {
+            assert_eq!(
+                tokio::time::timeout(Duration::from_mins(3), process.exited()).await??.code(),
+                Some(1)
+            );
+            Ok(fs::read_to_string(process.log())?)
+        })
+        .await
+    })
+    .await?;
     assert!(log.contains("the add-on provider failed") && log.contains("scale it to 0"), "{log}");
-    assert!(!log.contains("orbidden"), "{log}");
+    assert!(!log.contains("orbidden") && !log.contains("team-b"), "{log}");
 
     let delete = ["delete", "--addon", "asg-helm", "--include-namespace"];
     cluster.clusterctl.runner().run(delete).await?;
@@ -683,7 +719,7 @@ async fn clusterctl_renders_the_components() -> Result<()> {
         assert!(made.context("a definition is missing")?["spec"] == shipped["spec"], "{name}");
         definitions += 1;
     }
-    assert_eq!(definitions, 3);
+    assert_eq!(definitions, SHIPPED_DEFINITIONS);
 
     let annotations = |objects: &[Value]| {
         let account = objects.iter().find(|object| object["kind"] == "ServiceAccount");

@@ -27,6 +27,20 @@ fn an_unknown_flag_is_named_in_the_error() {
     assert!(stderr(&output).contains("--no-such-flag"), "{}", stderr(&output));
 }
 
+// Rules: N1
+#[test]
+fn unknown_versions_and_cipher_suites_of_tls_are_refused_by_each_role() {
+    for role in ["manager", "extension", "addons"] {
+        let output = capasg(&[role, "--tls-cipher-suites=TLS_AES_128_GCM_SHA256,TLS_RSA_WITH_RC4_128_SHA"]);
+        assert_eq!(output.status.code(), Some(2));
+        let text = stderr(&output);
+        assert!(text.contains("`TLS_RSA_WITH_RC4_128_SHA` is not one of the cipher suites TLS"), "{text}");
+        let output = capasg(&[role, "--tls-min-version=VersionTLS10"]);
+        let text = stderr(&output);
+        assert!(text.contains("VersionTLS12, VersionTLS13"), "{text}");
+    }
+}
+
 #[test]
 fn contradicting_flags_are_refused_before_anything_starts() {
     let output = capasg(&["manager", "--leader-elect-renew-deadline=20s"]);
@@ -50,6 +64,8 @@ fn definitions_are_written_one_file_each() {
     assert_eq!(
         names,
         [
+            "infrastructure.cluster.x-k8s.io_asgguards.yaml",
+            "infrastructure.cluster.x-k8s.io_asgidentities.yaml",
             "infrastructure.cluster.x-k8s.io_asgmachinepools.yaml",
             "infrastructure.cluster.x-k8s.io_asgmachinepooltemplates.yaml",
             "infrastructure.cluster.x-k8s.io_asgmachines.yaml"

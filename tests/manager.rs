@@ -39,13 +39,21 @@ struct Replica {
 
 impl Cluster {
     async fn start() -> Result<Self> {
+        Self::installed("config/default", &[]).await
+    }
+
+    /// With what a kustomization installs, in these namespaces besides its own.
+    async fn installed(kustomization: &str, namespaces: &[&str]) -> Result<Self> {
         capasg_environment::install_crypto_provider();
         let tools = spawn_blocking(|| Tools::ready(&|line| eprintln!("{line}"))).await??;
         let run = Arc::new(RunFolder::new()?);
         let etcd = Etcd::start(&tools, &run).await?;
         let api = ApiServer::start(&tools, &run, &etcd, "manager", MANAGEMENT_CONTROLLERS).await?;
-        let rendered =
-            api.kubectl().run(["kustomize", concat!(env!("CARGO_MANIFEST_DIR"), "/config/default")]).await?;
+        for namespace in namespaces {
+            api.kubectl().run(["create", "namespace", namespace]).await?;
+        }
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(kustomization);
+        let rendered = api.kubectl().run(["kustomize", &folder.to_string_lossy()]).await?;
         let rights: Vec<Value> = serde_saphyr::from_multiple::<Value>(&rendered)?
             .into_iter()
             .filter(|object| {
@@ -191,6 +199,59 @@ async fn the_manager_starts_without_definitions_and_reports_which_are_missing() 
 
     let status = manager.process.stop(SOON).await?;
     assert_eq!(status.code(), Some(0), "{}", manager.log()?);
+    Ok(())
+}
+
+/// The rights of an installation for one namespace suffice for it, and end there.
+#[tokio::test]
+async fn a_manager_of_one_namespace_needs_a_role_there_and_reads_nothing_elsewhere() -> Result<()> {
+    let cluster = Cluster::installed("config/namespaced/manager", &["clusters", "others"]).await?;
+    cluster.apply(&Cluster::own_definitions()?).await?;
+    cluster.apply(&cluster.core_definitions()?).await?;
+    let kubectl = async |args: &[&str]| cluster.api.kubectl().run(args.iter().copied()).await;
+    kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).await?;
+    let flags = ["--insecure-diagnostics", "--leader-elect", "--namespace=clusters"];
+    let manager = cluster.manager("namespaced", &flags)?;
+    manager.ready().await?;
+    wait_until(SOON, "the controllers running", || async {
+        manager.process.ensure_running()?;
+        let log = manager.log()?;
+        Ok(Look::when(log.contains("caches synced"), log))
+    })
+    .await?;
+    let mut pool = capasg_test_objects::minimal_pool();
+    pool["metadata"] = json!({
+        "name": "a", "namespace": "clusters", "labels": {"cluster.x-k8s.io/cluster-name": "a"},
+    });
+    cluster.apply(&[pool]).await?;
+    let condition =
+        ["get", "asgmachinepools/a", "--namespace=clusters", "--output=jsonpath={.status.conditions}"];
+    wait_until(SOON, "the pool reconciled", || async {
+        let found = kubectl(&condition).await?;
+        Ok(Look::when(found.contains("Ready"), found))
+    })
+    .await?;
+    let log = manager.log()?;
+    assert!(!log.contains("orbidden"), "{log}");
+    assert_eq!(manager.process.stop(SOON).await?.code(), Some(0), "{}", manager.log()?);
+
+    let account = format!("--as=system:serviceaccount:{NAMESPACE}:capasg-manager");
+    for (verb, resource) in [
+        ("get", "secrets"),
+        ("list", "secrets"),
+        ("patch", "asgmachinepools.infrastructure.cluster.x-k8s.io"),
+        ("delete", "machines.cluster.x-k8s.io"),
+        ("create", "events.events.k8s.io"),
+    ] {
+        for (namespace, expected) in [("clusters", "yes"), ("others", "no"), ("kube-system", "no")] {
+            let namespace = format!("--namespace={namespace}");
+            // `no` is an exit code as well.
+            let can = kubectl(&["auth", "can-i", verb, resource, &account, &namespace]).await;
+            let can = can.unwrap_or_else(|error| format!("{error:#}"));
+            let is = if expected == "yes" { can.trim() == "yes" } else { can.contains("no") };
+            assert!(is, "{verb} {resource} {namespace}: {can}");
+        }
+    }
     Ok(())
 }
 

@@ -267,6 +267,8 @@ fn all_namespaced_objects_are_in_one_namespace() {
             "ClusterRole",
             "ClusterRoleBinding",
             "ValidatingWebhookConfiguration",
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
         ]
         .contains(&object["kind"].as_str().unwrap());
         let expected = if cluster_scoped { Value::Null } else { NAMESPACE.into() };
@@ -310,6 +312,7 @@ fn the_namespace_is_named_only_where_clusterctl_rewrites_it() {
                 // Not by clusterctl, but by the variable that is written there.
                 ".metadata.name" => kind == "Namespace" || name.starts_with(OF_NAMESPACE),
                 ".roleRef.name" => kind == "ClusterRoleBinding",
+                ".spec.policyName" => kind == "ValidatingAdmissionPolicyBinding",
                 _ => false,
             };
             assert!(rewritten, "{kind}{path}");
@@ -385,7 +388,13 @@ fn all_objects_have_the_label_of_the_provider() {
 // Rules: K12
 #[test]
 fn names_of_cluster_scoped_objects_begin_with_the_namespace() {
-    for kind in ["ClusterRole", "ClusterRoleBinding", "ValidatingWebhookConfiguration"] {
+    for kind in [
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "ValidatingWebhookConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    ] {
         let objects = of_kind(kind);
         assert_eq!(objects.len(), 1, "{kind}");
         for object in objects {
@@ -648,6 +657,41 @@ fn every_dependency_is_told_of_with_its_reason() {
             documented.contains(&format!("`{name}`")),
             "docs/contributors/dependencies.md does not tell of {name}"
         );
+    }
+}
+
+/// Fixes are for the newest minor version alone.
+#[test]
+fn the_security_policy_supports_this_minor_version_and_names_each_program() {
+    let policy = read("SECURITY.md");
+    let rows: Vec<Vec<&str>> = policy
+        .lines()
+        .skip_while(|line| *line != "## Supported versions")
+        .skip(1)
+        .take_while(|line| !line.starts_with("## "))
+        .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"))
+        .map(|row| row.split(" | ").collect())
+        .collect();
+    let (major, minor) = (env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"));
+    let before = minor.parse::<u64>().unwrap() - 1;
+    assert_eq!(
+        rows[2..],
+        [
+            vec![format!("{major}.{minor}.x").as_str(), "yes"],
+            vec![
+                format!("{major}.{before}.x and older").as_str(),
+                format!("no: upgrade to {major}.{minor}").as_str()
+            ],
+        ]
+    );
+    for label in LABELS {
+        let text = read(match label {
+            LABEL => "config/manager/manager.yaml",
+            "runtime-extension-asg" => "config/extension/runtime-extension-components.yaml",
+            _ => "config/addons/addon-components.yaml",
+        });
+        let command = text.split("command: [/capasg, ").nth(1).unwrap().split(']').next().unwrap();
+        assert!(policy.contains(&format!("`capasg {command}`")), "{command}");
     }
 }
 

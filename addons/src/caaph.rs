@@ -1,26 +1,38 @@
 //! Detects Cluster API Add-on Provider for Helm (CAAPH): it reconciles the same kinds, and two controllers of one release
-//! would undo each other's work. It is detected by its Lease, in any namespace.
+//! would undo each other's work. It is detected by its Lease, in namespaces where an operator installed it.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
-use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
-use kube::{Api, Client, ResourceExt as _, api::ListParams};
+use capasg_api::errors;
+use k8s_openapi::api::{
+    coordination::v1::{Lease, LeaseSpec},
+    core::v1::Namespace,
+};
+use kube::{Api, Client, ResourceExt, api::ListParams};
 use tokio::{
     sync::watch,
     time::{Instant, sleep},
 };
 
-/// The name of its Lease. The role in `config/addons` allows to list exactly these.
+/// The name of its Lease. The role in `config/addons` allows to read exactly these.
 pub const LEASE: &str = "controller-leader-election-caaph";
-/// How often the Leases are listed: several times within the duration of one.
+/// The namespaces where it is installed: clusterctl labels the Namespace of the provider `helm` with `addon-helm`, and its
+/// manifests label it with `helm`. A tenant that may do anything within a namespace cannot label the Namespace.
+const INSTALLED: &str = "cluster.x-k8s.io/provider in (addon-helm, helm)";
+/// How often the Leases are read: several times within the duration of one.
 const PAUSE: Duration = Duration::from_secs(5);
 /// The duration of a Lease that names none.
 const DEFAULT_DURATION: Duration = Duration::from_secs(15);
+/// The longest duration that counts. CAAPH has 15 s.
+const LONGEST_DURATION: Duration = Duration::from_mins(1);
 
 /// What is known of the other provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
-    /// The Leases could not be listed yet.
+    /// The Leases could not be read yet, or one is held and was not observed to be renewed yet.
     Unknown,
     /// It does not run.
     Absent,
@@ -30,36 +42,54 @@ enum State {
 
 /// Whether the other provider runs, kept up to date by [`Detector::watch`].
 #[derive(Debug)]
-pub struct Detector(watch::Sender<State>);
-
-impl Default for Detector {
-    fn default() -> Self {
-        Self(watch::Sender::new(State::Unknown))
-    }
+pub struct Detector {
+    state: watch::Sender<State>,
+    own: Option<String>,
 }
 
 impl Detector {
-    /// Lists the Leases again and again, for as long as the future runs.
+    /// `own` is the namespace of this provider, where the other one may be installed as well.
+    #[must_use]
+    pub fn new(own: Option<String>) -> Self {
+        Self { state: watch::Sender::new(State::Unknown), own }
+    }
+
+    /// Reads the Leases again and again, for as long as the future runs.
     pub async fn watch(&self, client: Client) {
-        let (api, named) = (Api::<Lease>::all(client), format!("metadata.name={LEASE}"));
         let mut leases = Leases::default();
         loop {
-            match api.list(&ListParams::default().fields(&named)).await {
-                Ok(listed) => {
-                    let holder = leases.observe(&listed.items, Instant::now());
-                    self.set(holder.map_or(State::Absent, State::Runs));
-                }
+            match self.read(&client).await {
+                Ok(read) => self.learn(leases.observe(read, Instant::now())),
                 // What was known remains: a short outage of the API server ends no controller.
-                Err(error) => tracing::warn!(%error, "cannot list the Leases of other add-on providers"),
+                Err(error) => {
+                    let error = errors::of_request(&error);
+                    tracing::warn!(error, "cannot read the Leases of other add-on providers");
+                }
             }
             sleep(PAUSE).await;
         }
     }
 
+    /// The Leases by namespace, of namespaces where the other provider is installed.
+    async fn read(&self, client: &Client) -> Result<BTreeMap<String, LeaseSpec>, kube::Error> {
+        let installed = ListParams::default().labels(INSTALLED);
+        let installed = Api::<Namespace>::all(client.clone()).list_metadata(&installed).await?;
+        let names: BTreeSet<String> =
+            installed.items.iter().map(ResourceExt::name_any).chain(self.own.clone()).collect();
+        let mut leases = BTreeMap::new();
+        for namespace in names {
+            let api: Api<Lease> = Api::namespaced(client.clone(), &namespace);
+            if let Some(lease) = api.get_opt(LEASE).await? {
+                leases.insert(namespace, lease.spec.unwrap_or_default());
+            }
+        }
+        Ok(leases)
+    }
+
     /// Why the controllers must not run; none if they may.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
-        match &*self.0.borrow() {
+        match &*self.state.borrow() {
             State::Unknown => {
                 Some("it is not known yet whether Cluster API Add-on Provider for Helm runs".to_owned())
             }
@@ -83,11 +113,20 @@ impl Detector {
 
     async fn until(&self, is_reached: impl FnMut(&State) -> bool) {
         // The sender is `self`, so that the channel does not close.
-        let _ = self.0.subscribe().wait_for(is_reached).await;
+        let _ = self.state.subscribe().wait_for(is_reached).await;
+    }
+
+    /// A Lease that was not renewed yet changes nothing: neither does it end controllers that run, nor do others start.
+    fn learn(&self, sighting: Sighting) {
+        match sighting {
+            Sighting::NoneHeld => self.set(State::Absent),
+            Sighting::Held => {}
+            Sighting::Renewed(namespace) => self.set(State::Runs(namespace)),
+        }
     }
 
     fn set(&self, state: State) {
-        let is_changed = self.0.send_if_modified(|known| {
+        let is_changed = self.state.send_if_modified(|known| {
             let is_changed = *known != state;
             *known = state;
             is_changed
@@ -98,81 +137,59 @@ impl Detector {
     }
 }
 
-/// The Leases by their namespaces, and when each was observed to change. As in an election, clocks of two machines are not
-/// compared.
+/// What the Leases say.
+#[derive(Debug, PartialEq, Eq)]
+enum Sighting {
+    /// No Lease is held.
+    NoneHeld,
+    /// One is held, and was not observed to be renewed.
+    Held,
+    /// The one in this namespace is held and renewed.
+    Renewed(String),
+}
+
+/// A Lease as it was read last.
+#[derive(Debug)]
+struct Known {
+    spec: LeaseSpec,
+    /// When it was observed to change. As in an election, clocks of two machines are not compared.
+    changed: Instant,
+    /// Whether it was observed to change at all.
+    is_renewed: bool,
+}
+
+/// The Leases by their namespaces.
 #[derive(Debug, Default)]
-struct Leases(BTreeMap<String, (LeaseSpec, Instant)>);
+struct Leases(BTreeMap<String, Known>);
 
 impl Leases {
-    /// The namespace of a Lease that is held, if there is one.
-    fn observe(&mut self, listed: &[Lease], now: Instant) -> Option<String> {
-        let known = std::mem::take(&mut self.0);
-        for lease in listed {
-            let (namespace, spec) =
-                (lease.namespace().unwrap_or_default(), lease.spec.clone().unwrap_or_default());
-            let unchanged = known.get(&namespace).filter(|(known, _)| *known == spec);
-            let at = unchanged.map_or(now, |(_, at)| *at);
-            self.0.insert(namespace, (spec, at));
+    fn observe(&mut self, read: BTreeMap<String, LeaseSpec>, now: Instant) -> Sighting {
+        let mut before = std::mem::take(&mut self.0);
+        for (namespace, spec) in read {
+            let known = match before.remove(&namespace) {
+                None => Known { spec, changed: now, is_renewed: false },
+                Some(known) if known.spec == spec => known,
+                Some(_) => Known { spec, changed: now, is_renewed: true },
+            };
+            self.0.insert(namespace, known);
         }
-        self.0.iter().find(|(_, (spec, at))| is_held(spec, *at, now)).map(|(namespace, _)| namespace.clone())
+        let mut held = self.0.iter().filter(|(_, known)| known.is_held(now)).peekable();
+        if held.peek().is_none() {
+            return Sighting::NoneHeld;
+        }
+        let renewed = held.find(|(_, known)| known.is_renewed);
+        renewed.map_or(Sighting::Held, |(namespace, _)| Sighting::Renewed(namespace.clone()))
     }
 }
 
-fn is_held(spec: &LeaseSpec, changed: Instant, now: Instant) -> bool {
-    let seconds = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-    let duration = seconds.map_or(DEFAULT_DURATION, Duration::from_secs);
-    spec.holder_identity.as_ref().is_some_and(|holder| !holder.is_empty()) && now < changed + duration
+impl Known {
+    fn is_held(&self, now: Instant) -> bool {
+        let seconds = self.spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+        let duration = seconds.map_or(DEFAULT_DURATION, Duration::from_secs).min(LONGEST_DURATION);
+        self.spec.holder_identity.as_ref().is_some_and(|holder| !holder.is_empty())
+            && now < self.changed + duration
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn lease(namespace: &str, holder: &str, renewed: u32) -> Lease {
-        serde_json::from_value(json!({
-            "metadata": {"name": LEASE, "namespace": namespace},
-            "spec": {
-                "holderIdentity": holder, "leaseDurationSeconds": 15,
-                "renewTime": format!("2026-01-01T00:00:{renewed:02}.000000Z"),
-            },
-        }))
-        .unwrap()
-    }
-
-    #[test]
-    fn a_lease_is_held_while_it_is_renewed() {
-        let (mut leases, start) = (Leases::default(), Instant::now());
-        let after = |seconds| start + Duration::from_secs(seconds);
-        assert_eq!(leases.observe(&[], start), None);
-        let held = Some("caaph-system".to_owned());
-        assert_eq!(leases.observe(&[lease("caaph-system", "a", 0)], start), held);
-        assert_eq!(leases.observe(&[lease("caaph-system", "a", 2)], after(10)), held);
-        assert_eq!(leases.observe(&[lease("caaph-system", "a", 2)], after(24)), held);
-        assert_eq!(leases.observe(&[lease("caaph-system", "a", 2)], after(25)), None, "it was not renewed");
-        assert_eq!(leases.observe(&[lease("caaph-system", "a", 30)], after(26)), held, "it is back");
-        assert_eq!(leases.observe(&[lease("caaph-system", "", 40)], after(27)), None, "it was released");
-    }
-
-    #[test]
-    fn any_namespace_counts() {
-        let (mut leases, start) = (Leases::default(), Instant::now());
-        let listed = [lease("a", "", 0), lease("b", "x", 0)];
-        assert_eq!(leases.observe(&listed, start), Some("b".to_owned()));
-        assert_eq!(leases.observe(&listed[..1], start), None, "it was deleted");
-    }
-
-    #[tokio::test]
-    async fn the_problem_names_the_namespace_and_what_to_do() {
-        let detector = Detector::default();
-        assert!(detector.problem().is_some_and(|problem| problem.contains("not known yet")));
-        detector.set(State::Absent);
-        detector.absent().await;
-        assert_eq!(detector.problem(), None);
-        detector.set(State::Runs("tools".to_owned()));
-        detector.present().await;
-        let problem = detector.problem().unwrap_or_default();
-        assert!(problem.contains("namespace tools") && problem.contains("scale it to 0"), "{problem}");
-    }
-}
+mod tests;

@@ -1,13 +1,10 @@
 //! The `CustomResourceDefinition`s of the add-on provider.
 
-use capasg_api::crd::refine;
+use capasg_api::crd::{MOVE_HIERARCHY, refine};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
 use crate::{HelmChartProxy, HelmReleaseProxy};
-
-/// Label by which `clusterctl move` moves all objects of a kind, with what they own (M2).
-const MOVE_HIERARCHY: &str = "clusterctl.cluster.x-k8s.io/move-hierarchy";
 
 /// All CRDs, by name.
 #[must_use]

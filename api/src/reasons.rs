@@ -41,11 +41,48 @@ pub mod cloud_reachable {
     /// docs/users/aws-account.md, and the account with the one in `spec.providerID`; a service control policy or a
     /// permissions boundary may deny the call too.
     pub const ACCESS_DENIED: &str = "AccessDenied";
+    /// The identity that the pool uses does not exist.
+    ///
+    /// Remedy: correct `spec.identityRef` of the pool, or of the infrastructure object of the Cluster (docs/users/identities.md).
+    pub const IDENTITY_NOT_FOUND: &str = "IdentityNotFound";
+    /// The identity that the pool uses does not allow its namespace.
+    ///
+    /// Remedy: an operator adds the namespace to `spec.allowedNamespaces` of the identity, or the pool uses another one
+    /// (docs/users/identities.md).
+    pub const IDENTITY_NOT_ALLOWED: &str = "IdentityNotAllowed";
+    /// Several identities are the default of the namespace.
+    ///
+    /// Remedy: an operator sets `selectionPolicy: Default` of one of them, or the pool names one in `spec.identityRef`
+    /// (docs/users/identities.md).
+    pub const IDENTITY_AMBIGUOUS: &str = "IdentityAmbiguous";
+    /// The identity that the pool uses has no credentials: its Secret or its role is missing or incomplete.
+    ///
+    /// Remedy: an operator corrects what the message names (docs/users/identities.md).
+    pub const IDENTITY_NOT_USABLE: &str = "IdentityNotUsable";
+    /// A guard of the namespace does not allow what the pool uses, or the pool would exceed a limit.
+    ///
+    /// Remedy: an operator changes the ASGGuard that the message names, or the pool uses what it allows
+    /// (docs/users/guards.md).
+    pub const NOT_ALLOWED: &str = "NotAllowed";
     /// AWS throttles the calls.
     ///
     /// Remedy: none; the calls are repeated more slowly. If it persists, find the other clients of the account in
     /// CloudTrail, or configure an event queue (docs/users/events.md).
     pub const THROTTLED: &str = "Throttled";
+}
+
+/// `Ready` of an identity; its other reasons are those of `CloudReachable` of a pool.
+pub mod identity_ready {
+    /// AWS accepts the credentials.
+    pub const IDENTITY_READY: &str = "IdentityReady";
+    /// The credentials were not checked yet.
+    ///
+    /// Remedy: none; they are checked once a pool uses them.
+    pub const NOT_CHECKED: &str = "NotChecked";
+    /// AWS rejects the credentials.
+    ///
+    /// Remedy: correct the role, its trust policy or the Secret that the identity names (docs/users/identities.md).
+    pub const ACCESS_DENIED: &str = "AccessDenied";
 }
 
 /// `LaunchTemplateReady` of a pool.
@@ -56,6 +93,11 @@ pub mod launch_template_ready {
     ///
     /// Remedy: wait; if it persists, read the message, and whether another actor changes the group.
     pub const LAUNCH_TEMPLATE_NOT_READY: &str = "NotLaunchTemplateReady";
+    /// A guard of the namespace does not allow what the pool uses, or the pool would exceed a limit.
+    ///
+    /// Remedy: an operator changes the ASGGuard that the message names, or the pool uses what it allows
+    /// (docs/users/guards.md).
+    pub const NOT_ALLOWED: &str = "NotAllowed";
     /// The Cluster's infrastructure is not provisioned.
     ///
     /// Remedy: read the conditions of the Cluster and of its infrastructure object.
@@ -114,6 +156,11 @@ pub mod group_ready {
     /// Remedy: wait; if the message names detached or retained instances, attach or terminate them
     /// (docs/users/terminations.md).
     pub const GROUP_NOT_READY: &str = "NotGroupReady";
+    /// A guard of the namespace does not allow what the pool uses, or the pool would exceed a limit.
+    ///
+    /// Remedy: an operator changes the ASGGuard that the message names, or the pool uses what it allows
+    /// (docs/users/guards.md).
+    pub const NOT_ALLOWED: &str = "NotAllowed";
     /// A subnet does not exist, or no subnet is in the MachinePool's failure domains.
     ///
     /// Remedy: correct `spec.subnets` or `failureDomains` of the MachinePool, or tag a subnet; check that the region and
@@ -128,11 +175,12 @@ pub mod group_ready {
     ///
     /// Remedy: correct `spec.instanceTypes`.
     pub const INSTANCE_TYPE_NOT_FOUND: &str = "InstanceTypeNotFound";
-    /// The group of that name has another owner ID, or none.
+    /// The tags of the group of that name do not identify this pool.
     ///
-    /// Remedy: another management cluster owns the group, or a user created it. Choose another name in `spec.group.name`,
-    /// delete the group if it is not used, or adopt it (docs/users/adoption.md). If the pool created the group, set its
-    /// tag `asg.infrastructure.cluster.x-k8s.io/owner-id` to the value of the annotation with the same key on the pool.
+    /// Remedy: another pool or another management cluster owns the group, or a user created it. Choose another name in
+    /// `spec.group.name`, delete the group if it is not used, or adopt it (docs/users/adoption.md). If the pool created the
+    /// group and another actor changed its tags, set the tags that the message names: the owner ID of the annotation
+    /// `asg.infrastructure.cluster.x-k8s.io/owner-id`, and namespace, Cluster and name of the pool.
     pub const GROUP_NOT_OWNED: &str = "GroupNotOwned";
     /// The pool is about to adopt the group of that name.
     ///

@@ -64,6 +64,10 @@ fn narrowed(path: &str, old: &Value, new: &Value, found: &mut Vec<String>) {
             .map(|rule| format!("{path}: rule {rule}")),
     );
     for (name, before) in old["properties"].as_object().into_iter().flatten() {
+        if texts(old).iter().any(|rule| *rule == format!("!has(self.{name})")) {
+            // Any value was rejected.
+            continue;
+        }
         match new["properties"].get(name) {
             Some(now) => narrowed(&format!("{path}.{name}"), before, now, found),
             None => found.push(format!("{path}.{name} is gone")),

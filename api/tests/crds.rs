@@ -10,7 +10,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use serde_json::Value;
 
 /// As `CalculateCRDName` of core gives them (A2).
-const NAMES: [&str; 3] = [
+const NAMES: [&str; 5] = [
+    "asgguards.infrastructure.cluster.x-k8s.io",
+    "asgidentities.infrastructure.cluster.x-k8s.io",
     "asgmachinepools.infrastructure.cluster.x-k8s.io",
     "asgmachinepooltemplates.infrastructure.cluster.x-k8s.io",
     "asgmachines.infrastructure.cluster.x-k8s.io",
@@ -75,10 +77,13 @@ fn config_crd_is_generated_from_the_types() {
 #[test]
 fn kinds_are_namespaced_with_a_status_subresource() {
     for crd in crds() {
-        assert_eq!(crd["spec"]["scope"], "Namespaced");
-        // A template is nothing that has a state.
-        let template = crd["spec"]["names"]["kind"].as_str().unwrap().ends_with("Template");
-        let status = if template { Value::Null } else { serde_json::json!({}) };
+        let kind = crd["spec"]["names"]["kind"].as_str().unwrap();
+        // What an operator says about namespaces is not in one of them.
+        let is_of_operators = ["ASGIdentity", "ASGGuard"].contains(&kind);
+        assert_eq!(crd["spec"]["scope"], if is_of_operators { "Cluster" } else { "Namespaced" });
+        // Neither a template nor a guard has a state.
+        let has_status = !kind.ends_with("Template") && kind != "ASGGuard";
+        let status = if has_status { serde_json::json!({}) } else { Value::Null };
         assert_eq!(crd["spec"]["versions"][0]["subresources"]["status"], status);
         assert_eq!(crd["spec"]["names"].get("listKind"), None, "A5: the default is <Kind>List");
     }
@@ -108,9 +113,8 @@ fn contract_label_names_the_one_served_version() {
 #[test]
 fn kinds_can_be_listed_by_category_and_short_name() {
     let names: Vec<Value> = crds().iter().map(|crd| crd["spec"]["names"].clone()).collect();
-    assert_eq!(names[0]["shortNames"][0], "asgmp");
-    assert_eq!(names[1]["shortNames"][0], "asgmpt");
-    assert_eq!(names[2]["shortNames"][0], "asgm");
+    let short: Vec<&Value> = names.iter().map(|names| &names["shortNames"][0]).collect();
+    assert_eq!(short, ["asgg", "asgid", "asgmp", "asgmpt", "asgm"]);
     assert!(names.iter().all(|names| names["categories"] == serde_json::json!(["cluster-api"])));
 }
 
@@ -241,7 +245,7 @@ fn conditions_are_a_list_by_type() {
     let crds = crds();
     let nodes = nodes(&crds);
     let conditions: Vec<_> = nodes.iter().filter(|node| node.path.ends_with(".status.conditions")).collect();
-    assert_eq!(conditions.len(), 2);
+    assert_eq!(conditions.len(), 3);
     for node in conditions {
         assert_eq!(node.schema["maxItems"], 32);
         assert_eq!(node.schema["x-kubernetes-list-type"], "map");

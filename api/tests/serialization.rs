@@ -3,8 +3,8 @@
 #![cfg(test)]
 
 use capasg_api::{
-    ASGMachine, ASGMachinePool, ASGMachinePoolSpec, ASGMachinePoolStatus, ASGMachinePoolTemplate,
-    ASGMachineSpec, ASGMachineStatus,
+    ASGGuard, ASGIdentity, ASGMachine, ASGMachinePool, ASGMachinePoolSpec, ASGMachinePoolStatus,
+    ASGMachinePoolTemplate, ASGMachineSpec, ASGMachineStatus,
     pool::{
         DeletionPolicy, Drain, Group, HealthCheckType, HttpTokens, InstancesDistribution, MetadataOptions,
         RootVolume, ScaleInOrder, ScalingProcess, VolumeType,
@@ -71,6 +71,12 @@ fn every_valid_object_survives_our_types_unchanged() {
             Some("ASGMachinePoolTemplate") => serde_json::to_value(
                 serde_json::from_value::<ASGMachinePoolTemplate>(object.clone()).unwrap(),
             ),
+            Some("ASGIdentity") => {
+                serde_json::to_value(serde_json::from_value::<ASGIdentity>(object.clone()).unwrap())
+            }
+            Some("ASGGuard") => {
+                serde_json::to_value(serde_json::from_value::<ASGGuard>(object.clone()).unwrap())
+            }
             _ => serde_json::to_value(serde_json::from_value::<ASGMachine>(object.clone()).unwrap()),
         };
         // An emptied list and an absent one are the same to us.

@@ -6,12 +6,13 @@ mod clock;
 mod error;
 mod feed;
 mod gateway;
+mod identity;
+mod inventories;
 mod inventory;
 mod known;
 mod launch_failure;
 mod port;
 mod queue;
-mod regions;
 mod supervisor;
 mod termination_cause;
 #[cfg(test)]
@@ -24,6 +25,8 @@ pub use aws_events::{CloudEvent, EventKind, EventOutcome, Notice, NoticeKind};
 pub use clock::{Clock, SystemClock};
 pub use error::{CloudError, ErrorClass, ErrorSubject, Result};
 pub use gateway::{AlwaysLeading, CallObserver, Gateway, NoObserver, WriteGuard};
+pub use identity::{CredentialSource, Identity, Place, Role, SecretText};
+pub use inventories::{CloudFactory, Connection, Inventories, InventoryParts};
 pub use inventory::{
     Cadence, Facts, FactsView, InstanceTypes, Inventory, QueueState, RefreshesView, Template, View,
 };
@@ -31,7 +34,6 @@ pub use known::Known;
 pub use launch_failure::{LaunchBlocker, LaunchFailure};
 pub use port::{Cloud, Page, WriteReply};
 pub use queue::{Queue, QueueMessage, QueueName};
-pub use regions::{CloudFactory, RegionParts, Regions};
 pub use supervisor::Supervisor;
 pub use termination_cause::TerminationCause;
 pub use throttle::{Limits, Rate, Throttle};

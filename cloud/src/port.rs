@@ -42,6 +42,9 @@ pub struct WriteReply {
 /// everything else is a [`crate::CloudError`] with its class.
 #[async_trait]
 pub trait Cloud: Send + Sync + 'static {
+    /// AWS rejected a call for its credentials or permissions: credentials that can be replaced are, before a later call.
+    fn reject_credentials(&self) {}
+
     /// The account that the credentials belong to (STS `GetCallerIdentity`), 12 digits.
     async fn account(&self) -> Result<String>;
 

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use crate::Result;
 
 /// How a user names the event queue of a region.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum QueueName {
     /// By its name, in the credentials' account.
     Name(String),

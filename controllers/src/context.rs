@@ -6,9 +6,10 @@ use std::{
 };
 
 use capasg_api::ASGMachinePool;
-use capasg_cloud::{Clock, Regions};
+use capasg_cloud::{Clock, Identity, Inventories, Place};
 
 use crate::ObjectKey;
+use crate::access::AccessCache;
 use crate::kubernetes::{EventType, KubeEvent, Kubernetes, Randomness};
 use crate::machine_pool::PoolMemory;
 use crate::observer::{NoObserver, PoolObserver};
@@ -17,16 +18,18 @@ use crate::observer::{NoObserver, PoolObserver};
 pub struct Context {
     /// The Kubernetes port.
     pub kubernetes: Arc<dyn Kubernetes>,
-    /// The cloud, one inventory for each region.
-    pub regions: Arc<Regions>,
+    /// The cloud, one inventory for each identity and region.
+    pub inventories: Arc<Inventories>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// What access to AWS was resolved from.
+    pub access: AccessCache,
     /// Randomness for owner ids.
     pub random: Arc<dyn Randomness>,
     /// Receives what metrics count.
     pub observer: Arc<dyn PoolObserver>,
     pools: Mutex<BTreeMap<ObjectKey, Arc<tokio::sync::Mutex<PoolMemory>>>>,
-    watchers: Mutex<BTreeMap<(String, String), BTreeSet<ObjectKey>>>,
+    watchers: Mutex<BTreeMap<(Place, String), BTreeSet<ObjectKey>>>,
 }
 
 impl Context {
@@ -34,15 +37,16 @@ impl Context {
     #[must_use]
     pub fn new(
         kubernetes: Arc<dyn Kubernetes>,
-        regions: Arc<Regions>,
+        inventories: Arc<Inventories>,
         clock: Arc<dyn Clock>,
         random: Arc<dyn Randomness>,
     ) -> Self {
         Self {
             kubernetes,
-            regions,
+            inventories,
             clock,
             random,
+            access: AccessCache::default(),
             observer: Arc::new(NoObserver),
             pools: Mutex::default(),
             watchers: Mutex::default(),
@@ -85,15 +89,15 @@ impl Context {
     }
 
     /// A pool observes this group from now on.
-    pub(crate) fn watch(&self, pool: &ObjectKey, region: &str, group: &str) {
+    pub(crate) fn watch(&self, pool: &ObjectKey, place: &Place, group: &str) {
         let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
-        watchers.entry((region.to_owned(), group.to_owned())).or_default().insert(pool.clone());
+        watchers.entry((place.clone(), group.to_owned())).or_default().insert(pool.clone());
     }
 
     /// A pool no longer observes this group; returns whether no pool does.
-    pub(crate) fn unwatch(&self, pool: &ObjectKey, region: &str, group: &str) -> bool {
+    pub(crate) fn unwatch(&self, pool: &ObjectKey, place: &Place, group: &str) -> bool {
         let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (region.to_owned(), group.to_owned());
+        let key = (place.clone(), group.to_owned());
         let Some(pools) = watchers.get_mut(&key) else { return true };
         pools.remove(pool);
         if pools.is_empty() {
@@ -103,11 +107,20 @@ impl Context {
         false
     }
 
+    /// The pools that use other credentials under the name of an identity.
+    #[must_use]
+    pub fn pools_with_others_than(&self, identity: &Identity) -> Vec<ObjectKey> {
+        let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        let differs = |place: &Place| place.identity.name == identity.name && *place.identity != *identity;
+        let pools = watchers.iter().filter(|((place, _), _)| !identity.is_process() && differs(place));
+        pools.flat_map(|(_, pools)| pools.iter().cloned()).collect()
+    }
+
     /// The pools that observe a group, to wake them when it changed.
     #[must_use]
-    pub fn pools_of(&self, region: &str, group: &str) -> Vec<ObjectKey> {
+    pub fn pools_of(&self, place: &Place, group: &str) -> Vec<ObjectKey> {
         let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
-        let pools = watchers.get(&(region.to_owned(), group.to_owned()));
+        let pools = watchers.get(&(place.clone(), group.to_owned()));
         pools.into_iter().flatten().cloned().collect()
     }
 }

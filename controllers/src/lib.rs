@@ -1,8 +1,10 @@
 //! Observe, decide, act and report for every pool and machine; knows ports, never an SDK.
 
+pub mod access;
 pub mod backoff;
 pub mod client;
 mod context;
+pub mod identity;
 mod key;
 pub mod kubernetes;
 pub mod machine;

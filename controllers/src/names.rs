@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capasg_api::names::{self, tags};
+use capasg_api::names::tags;
 use capasg_cloud::GroupTag;
 
 /// Value of `cluster.x-k8s.io/delete-machine` where this controller chose the victim: only such an annotation is
@@ -58,12 +58,6 @@ pub fn template_tags(group: &BTreeMap<String, GroupTag>) -> BTreeMap<String, Str
         .filter(|(key, _)| *key != TAG_KEYS)
         .map(|(key, tag)| (key.clone(), tag.value.clone()))
         .collect()
-}
-
-/// The owner id in some tags.
-#[must_use]
-pub fn owner_of(tags: &BTreeMap<String, String>) -> Option<String> {
-    tags.get(names::tags::OWNER_ID).cloned()
 }
 
 /// The account in an Auto Scaling group's ARN (`arn:aws:autoscaling:<region>:<account>:...`).

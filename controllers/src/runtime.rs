@@ -12,7 +12,7 @@ use std::{
 };
 
 use capasg_api::ASGMachinePool;
-use capasg_cloud::{Clock, Regions, Supervisor};
+use capasg_cloud::{Clock, Inventories, Supervisor};
 use futures::{FutureExt, Stream, StreamExt};
 use kube::{
     Client,
@@ -27,10 +27,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument;
 
 use crate::backoff::{Curve, FailedOperations, TRANSIENT};
-use crate::client::{ApiServer, Scope, watch};
+use crate::client::{ApiServer, Namespaces, Scope, watch};
 use crate::kubernetes::Randomness;
 use crate::machine_pool::{ReconcileError, Requeue};
-use crate::{Context, ObjectKey, PoolObserver, machine, machine_pool};
+use crate::{Context, ObjectKey, PoolObserver, identity, machine, machine_pool};
 
 /// A reconcile that takes longer is cancelled and retried: a hidden retry must not occupy a worker.
 const RECONCILE_DEADLINE: Duration = Duration::from_mins(2);
@@ -40,6 +40,8 @@ const RECONCILE_DEADLINE: Duration = Duration::from_mins(2);
 pub struct Options {
     /// What is watched.
     pub scope: Scope,
+    /// Where the Secrets of identities are.
+    pub namespaces: Namespaces,
     /// Pools that are reconciled at the same time.
     pub concurrency: u16,
     /// A pool that nothing wakes is reconciled again after this long.
@@ -95,7 +97,7 @@ impl Failed {
 }
 
 struct Worker {
-    context: Context,
+    context: Arc<Context>,
     observer: Arc<dyn ReconcileObserver>,
     sync_period: Duration,
     failures: Mutex<BTreeMap<ObjectKey, FailedOperations>>,
@@ -105,7 +107,7 @@ struct Worker {
 /// Runs until `shutdown`, then finishes what is being reconciled.
 pub async fn run(
     client: Client,
-    regions: Arc<Regions>,
+    inventories: Arc<Inventories>,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Randomness>,
     options: Options,
@@ -125,26 +127,34 @@ pub async fn run(
             caches.machines.wait_until_ready(),
             caches.clusters.wait_until_ready(),
             caches.secrets.wait_until_ready(),
+            caches.identities.wait_until_ready(),
+            caches.guards.wait_until_ready(),
+            caches.namespaces.wait_until_ready(),
         );
-        let _ = futures::join!(all.0, all.1, all.2, all.3, all.4, all.5);
+        let _ = futures::join!(all.0, all.1, all.2, all.3, all.4, all.5, all.6, all.7, all.8);
     };
     tokio::select! {
         () = ready => tracing::info!("caches synced"),
         () = shutdown.cancelled() => return,
     }
-    let kubernetes = Arc::new(ApiServer::new(client, caches.clone()));
+    let kubernetes = Arc::new(ApiServer::new(client, caches.clone(), options.namespaces.clone()));
     let worker = Arc::new(Worker {
-        context: Context::new(kubernetes, Arc::clone(&regions), clock, random)
-            .observed_by(Arc::clone(&observers.pools)),
+        context: Arc::new(
+            Context::new(kubernetes, Arc::clone(&inventories), clock, random)
+                .observed_by(Arc::clone(&observers.pools)),
+        ),
         observer: observers.reconciles,
         sync_period: options.sync_period,
         failures: Mutex::default(),
         counter: AtomicU64::new(0),
     });
-    wake_on_changes(&worker, &regions, &wakes, (&tracker, supervisor), &shutdown);
+    wake_on_changes(&worker, &inventories, &wakes, (&tracker, supervisor), &shutdown);
     let (kubernetes, stop) = (Arc::clone(&worker.context.kubernetes), shutdown.clone());
     let orphans = move || machine::run(Arc::clone(&kubernetes), stop.clone());
     tracker.spawn(supervisor.keep("release of orphaned ASGMachines", &shutdown, orphans));
+    let (context, woken, stop) = (Arc::clone(&worker.context), wakes.clone(), shutdown.clone());
+    let identities = move || identity::run(Arc::clone(&context), woken.clone(), stop.clone());
+    tracker.spawn(supervisor.keep("statuses of identities", &shutdown, identities));
     let config = Config::default().concurrency(options.concurrency);
     let stop = shutdown.clone();
     let exists = |key: &ObjectKey| worker.context.kubernetes.pool(key).is_some();
@@ -198,13 +208,13 @@ fn existing<F: Future<Output = ()> + Send + 'static>(
 /// A changed group wakes exactly its pools.
 fn wake_on_changes(
     worker: &Arc<Worker>,
-    regions: &Arc<Regions>,
+    inventories: &Arc<Inventories>,
     wakes: &mpsc::UnboundedSender<ObjectKey>,
     (tracker, supervisor): (&TaskTracker, &Supervisor),
     shutdown: &CancellationToken,
 ) {
     // Outlives the task, so that no change is lost when the task is started again.
-    let changes = Arc::new(tokio::sync::Mutex::new(regions.changes()));
+    let changes = Arc::new(tokio::sync::Mutex::new(inventories.changes()));
     let (worker, wakes, stop) = (Arc::clone(worker), wakes.clone(), shutdown.clone());
     let task = move || {
         let (changes, worker, wakes, stop) =
@@ -214,8 +224,8 @@ fn wake_on_changes(
             loop {
                 tokio::select! {
                     change = changes.recv() => {
-                        let Some((region, group)) = change else { return };
-                        for pool in worker.context.pools_of(&region, &group) {
+                        let Some((place, group)) = change else { return };
+                        for pool in worker.context.pools_of(&place, &group) {
                             let _ = wakes.send(pool);
                         }
                     }

@@ -12,7 +12,7 @@ use crate::{
     lookups::Lookups,
     names::events,
     ports::{Journal, Kubernetes, Notice, Observer},
-    protocol::{Cluster, ClusterKey, Hook, Response as _, RetryResponse, UpgradeSteps},
+    protocol::{Cluster, ClusterKey, Hook, Response as _, RetryResponse, UpgradeSteps, is_short},
     settings::{OnBlockTimeout, Settings},
 };
 
@@ -35,6 +35,8 @@ pub struct Services {
     pub gates: Vec<Box<dyn Gate>>,
     /// The blocks of this replica.
     pub blocks: Blocks,
+    /// Those of Clusters that could not be read: what requests claim of them ends no deadline of others.
+    pub unread: Blocks,
     /// What is known of AWS; `None` without access to it.
     pub lookups: Option<Lookups>,
 }
@@ -56,6 +58,8 @@ pub struct Call {
     pub settings: Settings,
     /// What it may take.
     pub limits: Limits,
+    /// Whether the API server has the Cluster of the request. Otherwise nothing is written.
+    pub is_confirmed: bool,
     /// What all calls share.
     pub services: Arc<Services>,
 }
@@ -67,7 +71,8 @@ impl Limits {
         now + self.until.saturating_duration_since(now) * 3 / 4
     }
 
-    fn record_until(self) -> Instant {
+    /// When a single read has to be done.
+    pub(crate) fn record_until(self) -> Instant {
         let now = Instant::now();
         now + (self.until.saturating_duration_since(now) / 2).min(LONGEST_RECORD)
     }
@@ -99,6 +104,22 @@ impl Services {
 }
 
 impl Call {
+    /// The record of the Cluster, and what its event holds.
+    async fn recorded(&self, cluster: &ClusterKey) -> (Option<Record>, Option<Record>) {
+        if self.is_confirmed {
+            return self.services.recorded(cluster, self.limits).await;
+        }
+        (self.services.unread.latest(cluster, None), None)
+    }
+
+    fn remember(&self, cluster: &ClusterKey, record: Record, stored: Option<&Record>) {
+        if self.is_confirmed {
+            self.services.remember(cluster, record, stored);
+        } else {
+            self.services.unread.remember(cluster.clone(), record);
+        }
+    }
+
     /// Whether a step may begin, or counts as complete: consults every gate, then what users decided.
     pub async fn consult(
         &self,
@@ -111,6 +132,9 @@ impl Call {
                 "the request has no cluster with a name and a namespace".to_owned(),
             );
         };
+        if !is_short(version) {
+            return RetryResponse::failure("the version in the request is too long".to_owned());
+        }
         let services = &self.services;
         let now = services.clock.now();
         let (hook, settings) = (self.hook, &self.settings);
@@ -163,12 +187,12 @@ impl Call {
         }
         // A Cluster without objects of a gate is not recorded, except for its deletion.
         let may_have_record = all.concerned || step.hook == Hook::BeforeClusterDelete;
-        if found.is_empty() && !may_have_record && !services.blocks.is_known(step.key) {
+        if found.is_empty() && !may_have_record && !self.blocks().is_known(step.key) {
             return RetryResponse::success();
         }
         let found: BTreeMap<Cause, String> =
             found.into_iter().map(|(cause, messages)| (cause, shortened(messages.join("; ")))).collect();
-        let (previous, stored) = services.recorded(step.key, self.limits).await;
+        let (previous, stored) = self.recorded(step.key).await;
         let version = step.cluster.version().unwrap_or(step.version);
         let blocks = |cause, waited| !self.is_past_deadline(cause, waited);
         let record_of = |found| Record::after(previous.as_ref(), step.hook, version, step.now, found, blocks);
@@ -185,14 +209,14 @@ impl Call {
             let message = format!("all nodes of {what} report {}", step.version);
             self.publish(self.notice(step.key, events::UPGRADE_VERIFIED, message));
         }
-        if record.blocks_of(step.hook).any(|(cause, _)| cause.is_last()) {
+        if self.is_confirmed && record.blocks_of(step.hook).any(|(cause, _)| cause.is_last()) {
             for request in all.requests {
                 services.journal.request(step.key, request);
             }
         }
         let response = self.answer(&record);
         if previous.is_some() || !record.causes.is_empty() {
-            services.remember(step.key, record, stored.as_ref());
+            self.remember(step.key, record, stored.as_ref());
         }
         response
     }
@@ -250,13 +274,20 @@ impl Call {
         Notice::new(cluster.clone(), self.hook, reason, message)
     }
 
-    /// Publishes an event.
+    /// Publishes an event, unless nothing confirms that the Cluster exists.
     pub(crate) fn publish(&self, notice: Notice) {
-        self.services.journal.publish(notice);
+        if self.is_confirmed {
+            self.services.journal.publish(notice);
+        }
+    }
+
+    fn blocks(&self) -> &Blocks {
+        if self.is_confirmed { &self.services.blocks } else { &self.services.unread }
     }
 }
 
-fn shortened(mut message: String) -> String {
+/// A text that is not longer than an answer may have.
+pub(crate) fn shortened(mut message: String) -> String {
     message.truncate(message.floor_char_boundary(LONGEST_MESSAGE));
     message
 }

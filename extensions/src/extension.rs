@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde_json::Value;
+use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
 use tracing::{error, warn};
 
@@ -67,7 +67,7 @@ impl Extension {
     /// Answers discovery: what is implemented and advertised (R1, R3).
     #[must_use]
     pub fn discover(&self, body: &[u8]) -> Reply {
-        if let Err(why) = read(body, "DiscoveryRequest") {
+        if let Err(why) = check(body, "DiscoveryRequest") {
             return Reply::Malformed(why);
         }
         let handlers = self.advertised.iter().map(|hook| ExtensionHandler::of(*hook)).collect();
@@ -102,10 +102,9 @@ impl Extension {
         let Some(handler) = self.handlers.iter().find(|handler| handler.hook() == hook) else {
             return Reply::NotFound;
         };
-        let body = match read(body, &format!("{hook}Request")) {
-            Ok(body) => body,
-            Err(why) => return Reply::Malformed(why),
-        };
+        if let Err(why) = check(body, &format!("{hook}Request")) {
+            return Reply::Malformed(why);
+        }
         let started = Instant::now();
         let until = started + budget.min(LONGEST_BUDGET).saturating_sub(MARGIN).max(LEAST);
         let answer = self.bounded(handler, body, Limits { until, busy }).await;
@@ -125,9 +124,9 @@ impl Extension {
     }
 
     /// In a task of its own, so that neither a panic nor a late answer reaches the connection.
-    async fn bounded(&self, handler: &Arc<dyn AnyHandler>, body: Value, limits: Limits) -> Answer {
-        let (own, services) = (Arc::clone(handler), Arc::clone(&self.services));
-        let mut task = tokio::spawn(async move { own.answer(body, &services, limits).await });
+    async fn bounded(&self, handler: &Arc<dyn AnyHandler>, body: &[u8], limits: Limits) -> Answer {
+        let answer = Arc::clone(handler).answer(body, Arc::clone(&self.services), limits);
+        let mut task = tokio::spawn(answer);
         match timeout_at(limits.until, &mut task).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(failed)) => {
@@ -143,14 +142,21 @@ impl Extension {
     }
 }
 
-/// Reads a body, and checks version and kind.
-fn read(body: &[u8], kind: &str) -> Result<Value, String> {
-    let value: Value = serde_json::from_slice(body).map_err(|_| "the body is not JSON".to_owned())?;
-    let is = |field: &str, expected: &str| value.get(field).and_then(Value::as_str) == Some(expected);
-    if is("apiVersion", API_VERSION) && is("kind", kind) {
-        return Ok(value);
+/// What is read of a body first.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Head {
+    api_version: String,
+    kind: String,
+}
+
+/// Checks version and kind of a body.
+fn check(body: &[u8], kind: &str) -> Result<(), String> {
+    match serde_json::from_slice::<Head>(body) {
+        Ok(head) if head.api_version == API_VERSION && head.kind == kind => Ok(()),
+        Err(error) if !error.is_data() => Err("the body is not JSON".to_owned()),
+        _ => Err(format!("the body is not a {kind} of {API_VERSION}")),
     }
-    Err(format!("the body is not a {kind} of {API_VERSION}"))
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! The one trait that the handler of a hook implements, and its form without the types of the hook.
 
-use std::sync::Arc;
+use std::{pin::Pin, sync::Arc};
 
 use async_trait::async_trait;
-use serde_json::Value;
+use serde::Serialize;
 
 use crate::{
-    call::{Call, Limits, Services},
+    call::{Call, Limits, Services, shortened},
+    claims::{self, Claims},
     names::{annotations, events},
     ports::{Notice, Outcome},
     protocol::{API_VERSION, Cluster, Hook, Request, Response, Status},
@@ -33,13 +34,15 @@ pub(crate) struct Answer {
     pub(crate) outcome: Outcome,
 }
 
+/// An answer that is being made.
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
+
 /// A [`Handler`] of any hook.
-#[async_trait]
 pub(crate) trait AnyHandler: Send + Sync {
     fn hook(&self) -> Hook;
 
-    /// Answers the body of a request, whose kind was checked.
-    async fn answer(&self, body: Value, services: &Arc<Services>, limits: Limits) -> Answer;
+    /// Answers the body of a request, whose kind was checked. The body is read before the future is returned.
+    fn answer(self: Arc<Self>, body: &[u8], services: Arc<Services>, limits: Limits) -> Answering;
 
     /// The answer if there is none in time.
     fn not_ready(&self, message: &str) -> Answer;
@@ -48,49 +51,62 @@ pub(crate) trait AnyHandler: Send + Sync {
     fn failure(&self, message: &str, outcome: Outcome) -> Answer;
 }
 
-#[async_trait]
 impl<H: Handler> AnyHandler for H {
     fn hook(&self) -> Hook {
         H::HOOK
     }
 
-    async fn answer(&self, body: Value, services: &Arc<Services>, limits: Limits) -> Answer {
-        let request = match serde_json::from_value::<H::Request>(body) {
-            Ok(request) => request,
-            Err(error) => {
-                return self.failure(&format!("the request is invalid: {error}"), Outcome::Failure);
+    fn answer(self: Arc<Self>, body: &[u8], services: Arc<Services>, limits: Limits) -> Answering {
+        let request = serde_json::from_slice::<H::Request>(body);
+        let request = request.map_err(|error| format!("the request is invalid: {error}"));
+        Box::pin(async move {
+            match request {
+                Ok(request) => answer(&*self, request, &services, limits).await,
+                Err(message) => self.failure(&message, Outcome::Failure),
             }
-        };
-        if let Some(cluster) = request.cluster().filter(|cluster| is_skipped(cluster, H::HOOK)) {
-            if let Some(key) = cluster.key() {
-                let message = format!("{} is skipped by the annotation {}", H::HOOK, annotations::SKIP_HOOK);
-                services.skipped(&key, H::HOOK, limits).await;
-                let notice = Notice::new(key, H::HOOK, events::HOOK_SKIPPED, message);
-                services.journal.publish(notice.warning(true));
-            }
-            return encode(H::HOOK, &H::Response::success(), Outcome::Skipped);
-        }
-        let settings = match Settings::parse(request.settings()) {
-            Ok(settings) => settings,
-            Err(error) => return self.failure(&error.to_string(), Outcome::InvalidSettings),
-        };
-        let call = Call { hook: H::HOOK, settings, limits, services: Arc::clone(services) };
-        let response = self.handle(request, &call).await;
-        let outcome = match response.status() {
-            Status::Failure => Outcome::Failure,
-            Status::Success if response.retry_after_seconds() > 0 => Outcome::Blocked,
-            Status::Success => Outcome::Success,
-        };
-        encode(H::HOOK, &response, outcome)
+        })
     }
 
     fn not_ready(&self, message: &str) -> Answer {
-        encode(H::HOOK, &H::Response::not_ready(message.to_owned()), Outcome::NotReady)
+        encode(H::HOOK, &H::Response::not_ready(shortened(message.to_owned())), Outcome::NotReady)
     }
 
     fn failure(&self, message: &str, outcome: Outcome) -> Answer {
-        encode(H::HOOK, &H::Response::failure(message.to_owned()), outcome)
+        encode(H::HOOK, &H::Response::failure(shortened(message.to_owned())), outcome)
     }
+}
+
+async fn answer<H: Handler>(
+    handler: &H,
+    mut request: H::Request,
+    services: &Arc<Services>,
+    limits: Limits,
+) -> Answer {
+    let is_confirmed = match claims::check(&mut request, H::HOOK, services, limits).await {
+        Claims::Refuted(why) => return AnyHandler::failure(handler, why, Outcome::Failure),
+        claims => claims == Claims::Confirmed,
+    };
+    if let Some(cluster) = request.cluster().filter(|cluster| is_skipped(cluster, H::HOOK)) {
+        if let Some(key) = cluster.key().filter(|_| is_confirmed) {
+            let message = format!("{} is skipped by the annotation {}", H::HOOK, annotations::SKIP_HOOK);
+            services.skipped(&key, H::HOOK, limits).await;
+            let notice = Notice::new(key, H::HOOK, events::HOOK_SKIPPED, message);
+            services.journal.publish(notice.warning(true));
+        }
+        return encode(H::HOOK, &H::Response::success(), Outcome::Skipped);
+    }
+    let settings = match Settings::parse(request.settings()) {
+        Ok(settings) => settings,
+        Err(error) => return AnyHandler::failure(handler, &error.to_string(), Outcome::InvalidSettings),
+    };
+    let call = Call { hook: H::HOOK, settings, limits, is_confirmed, services: Arc::clone(services) };
+    let response = handler.handle(request, &call).await;
+    let outcome = match response.status() {
+        Status::Failure => Outcome::Failure,
+        Status::Success if response.retry_after_seconds() > 0 => Outcome::Blocked,
+        Status::Success => Outcome::Success,
+    };
+    encode(H::HOOK, &response, outcome)
 }
 
 /// Users skip a hook by an annotation, also if the settings are invalid. A plan has no step to skip.
@@ -104,11 +120,15 @@ fn encode(hook: Hook, response: &impl Response, outcome: Outcome) -> Answer {
 }
 
 /// The body of a response, with its kind (R2).
-pub(crate) fn body_of(kind: &str, response: &impl serde::Serialize) -> Vec<u8> {
-    let mut body = serde_json::to_value(response).unwrap_or_default();
-    if let Some(object) = body.as_object_mut() {
-        object.insert("apiVersion".to_owned(), API_VERSION.into());
-        object.insert("kind".to_owned(), kind.into());
-    }
-    body.to_string().into_bytes()
+pub(crate) fn body_of(kind: &str, response: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(&Body { api_version: API_VERSION, kind, response }).unwrap_or_default()
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a, R> {
+    api_version: &'static str,
+    kind: &'a str,
+    #[serde(flatten)]
+    response: &'a R,
 }

@@ -21,6 +21,7 @@ pub mod settings;
 pub mod why;
 
 mod call;
+mod claims;
 mod extension;
 mod handler;
 mod hooks;

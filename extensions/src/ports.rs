@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::{
     blocks::Record,
-    protocol::{ClusterKey, Hook},
+    protocol::{Cluster, ClusterKey, Hook},
 };
 
 /// The objects could not be read. The cause is only logged: errors of the API server may differ between two calls, and
@@ -24,6 +24,13 @@ pub struct ReadError {
 /// Reads Kubernetes objects. Gates only read.
 #[async_trait]
 pub trait Kubernetes: Send + Sync {
+    /// The Cluster that a request claims to be for, as the API server has it; `None` if there is none of the same namespace,
+    /// name and UID.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    async fn cluster(&self, claimed: &Cluster) -> Result<Option<Cluster>, ReadError>;
+
     /// The pools of a Cluster, sorted by name; none if the kind is not installed.
     ///
     /// # Errors

@@ -31,6 +31,8 @@ pub const OF_TOPOLOGIES: [&str; 1] = ["imageParameter"];
 
 /// The longest value of a setting in seconds: a week.
 const LONGEST: u64 = 7 * 24 * 3600;
+/// The longest text that is read, in bytes.
+const LONGEST_TEXT: usize = 64 * 1024;
 /// The most windows, as of a pool.
 const MOST_WINDOWS: usize = 20;
 
@@ -74,6 +76,9 @@ pub enum SettingsError {
     /// There is no such setting.
     #[error("setting {0}: is unknown; the settings are {names}", names = NAMES.join(", "))]
     Unknown(String),
+    /// A value is too long to be read.
+    #[error("a setting has more than {LONGEST_TEXT} bytes")]
+    TooLong,
     /// The value is not a number in its range.
     #[error("setting {name}: must be a number of seconds from {least} to {LONGEST}")]
     Seconds {
@@ -109,6 +114,9 @@ pub enum WindowsError {
     /// It is not a YAML list of windows.
     #[error("must be a YAML list of windows, each with schedule, durationSeconds and optionally timeZone")]
     Format,
+    /// The text is too long to be read.
+    #[error("must not have more than {LONGEST_TEXT} bytes")]
+    TooLong,
     /// There are too many.
     #[error("must not have more than {MOST_WINDOWS} windows")]
     TooMany,
@@ -144,6 +152,9 @@ impl Settings {
         let mut settings = Self::default();
         for (name, text) in texts {
             let text = text.trim();
+            if text.len() > LONGEST_TEXT {
+                return Err(SettingsError::TooLong);
+            }
             match name.as_str() {
                 "blockTimeoutSeconds" => settings.block_timeout = seconds("blockTimeoutSeconds", text, 60)?,
                 "degradedPoolTimeoutSeconds" => {
@@ -202,6 +213,9 @@ impl Settings {
 pub fn windows(text: &str) -> Result<Vec<Window>, WindowsError> {
     if text.trim().is_empty() {
         return Ok(Vec::new());
+    }
+    if text.len() > LONGEST_TEXT {
+        return Err(WindowsError::TooLong);
     }
     let windows: Vec<DisruptionWindow> = serde_saphyr::from_str(text).map_err(|_| WindowsError::Format)?;
     if windows.len() > MOST_WINDOWS {

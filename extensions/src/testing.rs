@@ -25,11 +25,14 @@ use crate::{
         AddonFacts, Journal, Kind, Kubernetes, MachineFacts, Notice, Observer, Outcome, PoolList, ReadError,
         ReleaseRequest,
     },
-    protocol::{API_VERSION, ClusterKey, Hook},
+    protocol::{API_VERSION, Cluster, ClusterKey, Hook},
 };
 
 /// The world of a test.
 pub(crate) struct World {
+    /// The only Cluster, as the API server has it; if none is set, that of each request.
+    pub(crate) live: Mutex<Option<Value>>,
+    pub(crate) cluster_fails: AtomicBool,
     pub(crate) pools: Mutex<Vec<Value>>,
     pub(crate) machines: Mutex<Vec<MachineFacts>>,
     /// What the event of the Cluster holds.
@@ -52,6 +55,14 @@ pub(crate) struct World {
 
 #[async_trait]
 impl Kubernetes for World {
+    async fn cluster(&self, claimed: &Cluster) -> Result<Option<Cluster>, ReadError> {
+        if self.cluster_fails.load(Ordering::SeqCst) {
+            return Err(ReadError { kind: "Clusters" });
+        }
+        let live = self.live.lock().unwrap().clone().map(Cluster::from);
+        Ok(Some(live.unwrap_or_else(|| claimed.clone())).filter(|live| claimed.is_same_object(live)))
+    }
+
     async fn pools(&self, _: &ClusterKey) -> Result<PoolList, ReadError> {
         if self.hangs.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
@@ -127,6 +138,8 @@ impl World {
     /// A world without objects, on a Monday at noon.
     pub(crate) fn empty() -> Arc<Self> {
         Arc::new(Self {
+            live: Mutex::default(),
+            cluster_fails: AtomicBool::new(false),
             pools: Mutex::default(),
             machines: Mutex::default(),
             record: Mutex::default(),
@@ -187,6 +200,7 @@ impl World {
             clock: Arc::new(TestClock(Arc::clone(self))),
             gates: vec![Box::new(Pools), Box::new(Addons)],
             blocks: Blocks::default(),
+            unread: Blocks::default(),
             lookups: self.lookups.lock().unwrap().clone(),
         };
         Extension::new(services, &Hook::ALL)
@@ -215,6 +229,16 @@ pub(crate) fn request(hook: Hook, more: Value) -> Value {
         },
         "fromKubernetesVersion": "v1.35.1", "toKubernetesVersion": "v1.36.3", "kubernetesVersion": "v1.36.3",
     });
+    match hook {
+        Hook::BeforeClusterDelete => {
+            request["cluster"]["metadata"]["deletionTimestamp"] = json!("2026-03-01T00:00:00Z");
+        }
+        Hook::AfterControlPlaneInitialized => {
+            request["cluster"]["status"] =
+                json!({"conditions": [condition("ControlPlaneInitialized", "True")]});
+        }
+        _ => {}
+    }
     if let Value::Object(more) = more {
         for (name, value) in more {
             request[name] = value;

@@ -62,14 +62,14 @@ pub async fn run(args: &AddonsArgs) -> Result<()> {
     let (election, seat) = leadership::join(&args.leader_election, &client, ADDONS_LEASE)?;
     let metrics = Arc::new(AddonMetrics::new(Arc::clone(&seat), args.endpoints.object_metrics.into()));
     let (readiness, supervisor) = (Arc::new(Readiness::new(&NEEDED)), Supervisor::default());
-    let other = Arc::new(Detector::default());
+    let other = Arc::new(Detector::new(leadership::own_namespace(&args.leader_election)));
     let (health, reading) = args.endpoints.listen().await?;
     let ready = {
         let (readiness, other) = (Arc::clone(&readiness), Arc::clone(&other));
         move || readiness.problem().or_else(|| other.problem())
     };
     let exposed = Arc::clone(&metrics);
-    let insecure = args.endpoints.insecure_diagnostics;
+    let (insecure, tls) = (args.endpoints.insecure_diagnostics, args.endpoints.tls.parameters()?);
     let never = CancellationToken::new();
     let watch_definitions = {
         let (readiness, client) = (Arc::clone(&readiness), client.clone());
@@ -101,7 +101,7 @@ pub async fn run(args: &AddonsArgs) -> Result<()> {
     tokio::select! {
         result = lead => result,
         ended = endpoints::health(health, ready, supervisor.clone()) => ended,
-        ended = endpoints::diagnostics(reading, insecure, client.clone(), exposed, supervisor.clone()) => ended,
+        ended = endpoints::diagnostics(reading, insecure, tls, client.clone(), exposed, supervisor.clone()) => ended,
         () = watch_definitions => Ok(()),
         () = watch_leases => Ok(()),
     }

@@ -5,6 +5,7 @@ use clap::{ArgAction, Args};
 use tokio::net::TcpListener;
 
 use super::Address;
+use crate::tls::{CipherSuite, MinVersion, TlsParameters};
 
 /// Flags of health and metrics.
 #[derive(Debug, Args)]
@@ -23,11 +24,38 @@ pub struct EndpointArgs {
           default_missing_value = "true", action = ArgAction::Set)]
     pub insecure_diagnostics: bool,
 
+    #[command(flatten)]
+    pub tls: TlsArgs,
+
     /// Serve metrics of single objects: of each pool (manager), of each release (add-on provider), and of each Cluster that
     /// a hook blocks (Runtime Extension). Their number grows with that of the objects.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = true,
           default_missing_value = "true", action = ArgAction::Set)]
     pub object_metrics: bool,
+}
+
+/// Flags of TLS, for all that is served with it.
+#[derive(Debug, Args)]
+pub struct TlsArgs {
+    /// Minimum TLS version of webhooks, Runtime Hooks and metrics.
+    #[arg(long, value_name = "VERSION", default_value = "VersionTLS12")]
+    pub tls_min_version: MinVersion,
+
+    /// Cipher suites of webhooks, Runtime Hooks and metrics, separated by commas and named as in Go, such as
+    /// `TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384`; by default all that are secure. Suites of TLS 1.2 do not limit those of TLS
+    /// 1.3.
+    #[arg(long, value_name = "SUITES", value_delimiter = ',')]
+    pub tls_cipher_suites: Vec<CipherSuite>,
+}
+
+impl TlsArgs {
+    /// What TLS listeners accept.
+    ///
+    /// # Errors
+    /// If there is no cipher suite for the version.
+    pub fn parameters(&self) -> Result<TlsParameters> {
+        TlsParameters::new(self.tls_min_version, &self.tls_cipher_suites)
+    }
 }
 
 impl EndpointArgs {

@@ -1,6 +1,6 @@
 //! The arguments of `capasg extension`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use capasg_extensions::{Extension, protocol::Hook};
 use clap::{Args, Subcommand};
@@ -44,10 +44,10 @@ pub struct ExtensionArgs {
     #[arg(long, value_name = "DIR", default_value = "/run/capasg/extension")]
     pub webhook_cert_dir: PathBuf,
 
-    /// PEM file with the certificate authorities of clients. If set, only clients with a certificate of one of them are
-    /// accepted. It is reloaded when it changes.
-    #[arg(long, value_name = "FILE")]
-    pub client_ca_file: Option<PathBuf>,
+    /// PEM file with the certificate authorities of clients: only clients with a certificate of one of them are accepted. It is
+    /// reloaded when it changes. `none` accepts every client that reaches the port.
+    #[arg(long, value_name = "FILE", default_value = "none")]
+    pub client_ca_file: PathBuf,
 
     /// Runtime Hooks to advertise, separated by commas; by default all that are implemented.
     #[arg(long, value_name = "HOOK", value_delimiter = ',')]
@@ -80,6 +80,12 @@ pub struct ExtensionArgs {
 }
 
 impl ExtensionArgs {
+    /// The file with the certificate authorities of clients, unless every client is accepted.
+    #[must_use]
+    pub fn client_authorities(&self) -> Option<&Path> {
+        Some(self.client_ca_file.as_path()).filter(|file| *file != Path::new("none"))
+    }
+
     /// The hooks to advertise.
     #[must_use]
     pub fn advertised(&self) -> Vec<Hook> {
@@ -131,6 +137,15 @@ mod tests {
         for wrong in ["--hooks=UpdateMachine", "--core-version=2.0", "--core-version=v1"] {
             assert!(parse(&[wrong]).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn clients_need_a_certificate_if_a_file_with_authorities_is_set() {
+        assert_eq!(parse(&[]).unwrap().client_authorities(), None);
+        assert_eq!(parse(&["--client-ca-file=none"]).unwrap().client_authorities(), None);
+        let args = parse(&["--client-ca-file=/run/capasg/client-ca/ca.crt"]).unwrap();
+        assert_eq!(args.client_authorities(), Some(Path::new("/run/capasg/client-ca/ca.crt")));
+        assert!(parse(&["--client-ca-file="]).is_err(), "an empty value is a mistake");
     }
 
     #[test]

@@ -38,6 +38,10 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "QUEUE", env = "CAPASG_EVENT_QUEUE", default_value = "none")]
     pub event_queue: Vec<EventQueues>,
 
+    /// Namespace of Cluster API Provider AWS, with the Secrets of its static identities.
+    #[arg(long, value_name = "NAMESPACE", default_value = "capa-system")]
+    pub aws_provider_namespace: String,
+
     /// How long running reconciles may take to finish after SIGTERM.
     #[arg(long, value_name = "DURATION", default_value = "8s", value_parser = duration::parse)]
     pub shutdown_timeout: Duration,
@@ -162,7 +166,10 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
-    use crate::cli::{Cli, Command};
+    use crate::{
+        cli::{Cli, Command},
+        tls::MinVersion,
+    };
 
     fn parse(flags: &[&str]) -> Result<ManagerArgs, clap::Error> {
         match Cli::try_parse_from(["capasg", "manager"].iter().chain(flags))?.command {
@@ -185,6 +192,8 @@ mod tests {
             "--health-addr=:9441",
             "--diagnostics-address=:8444",
             "--insecure-diagnostics=true",
+            "--tls-min-version=VersionTLS13",
+            "--tls-cipher-suites=TLS_AES_256_GCM_SHA384,TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
             "--webhook-port=9444",
             "--webhook-cert-dir=certificates",
             "--sync-period=5m",
@@ -204,6 +213,8 @@ mod tests {
         assert_eq!(args.leader_election.lease_duration, Duration::from_mins(1));
         assert_eq!((args.namespace.as_str(), args.watch_filter.as_str()), ("tenants", "blue"));
         assert_eq!(args.endpoints.health_addr.to_string(), ":9441");
+        assert_eq!(args.endpoints.tls.tls_min_version, MinVersion::Tls13);
+        assert_eq!(args.endpoints.tls.tls_cipher_suites.len(), 2);
         assert_eq!((args.verbosity, args.concurrency), (4, 3));
         assert_eq!(args.logging_format, LoggingFormat::Text);
         let queues = args.event_queues().unwrap();

@@ -16,10 +16,16 @@ use kube::{Api, Client, api::PostParams};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
+use crate::rate::Rate;
+
 /// How long an answer is kept: a scraper reads every few seconds.
 const BELIEVED: Duration = Duration::from_mins(1);
+/// How long a token is reviewed again without a limit after it was allowed: it is the one of a scraper.
+const TRUSTED: Duration = Duration::from_hours(1);
 /// Tokens whose answers are kept; more would be an attempt to guess tokens.
 const REMEMBERED: usize = 64;
+/// Reviews of tokens that are not trusted: at once, and each second.
+const REVIEWS: (u16, u16) = (20, 2);
 
 /// What is known of a token's bearer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +36,8 @@ pub enum Verdict {
     Refused,
     /// Not a user that the API server knows.
     Unknown,
+    /// Not known, since too many tokens are reviewed.
+    TooMany,
 }
 
 /// The two requests to the API server.
@@ -42,17 +50,20 @@ pub trait Reviews: Send + Sync + 'static {
     async fn may_read(&self, user: &UserInfo) -> Result<bool, kube::Error>;
 }
 
-/// Reviews tokens at the API server and keeps its answers for a minute. Tokens are kept as hashes only.
+/// Reviews tokens at the API server and keeps its answers for a minute. Strangers cause a limited rate of reviews, which does
+/// not apply to scrapers. Tokens are kept as hashes only.
 pub struct Access<R> {
     reviews: R,
     known: Mutex<BTreeMap<[u8; 32], (Instant, Verdict)>>,
+    rate: Rate,
 }
 
 impl<R: Reviews> Access<R> {
     /// Has no answers yet.
     #[must_use]
     pub fn new(reviews: R) -> Self {
-        Self { reviews, known: Mutex::default() }
+        let (burst, per_second) = REVIEWS;
+        Self { reviews, known: Mutex::default(), rate: Rate::new(burst, per_second) }
     }
 
     /// What the bearer of this token may.
@@ -64,9 +75,14 @@ impl<R: Reviews> Access<R> {
         let now = Instant::now();
         {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            known.retain(|_, (asked, _)| now < *asked + BELIEVED);
-            if let Some((_, verdict)) = known.get(&key) {
-                return Ok(*verdict);
+            let is_trusted = |verdict: Verdict| verdict == Verdict::Allowed;
+            known.retain(|_, (asked, verdict)| {
+                now < *asked + if is_trusted(*verdict) { TRUSTED } else { BELIEVED }
+            });
+            match known.get(&key) {
+                Some((asked, verdict)) if now < *asked + BELIEVED => return Ok(*verdict),
+                None if !self.rate.take() => return Ok(Verdict::TooMany),
+                _ => {}
             }
         }
         let verdict = match self.reviews.bearer(token).await? {
@@ -75,7 +91,14 @@ impl<R: Reviews> Access<R> {
             Some(_) => Verdict::Refused,
         };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() < REMEMBERED {
+        if verdict == Verdict::Allowed && known.len() >= REMEMBERED {
+            // One that may not read gives way.
+            let other = known.iter().find(|(_, (_, verdict))| *verdict != Verdict::Allowed);
+            if let Some(other) = other.map(|(key, _)| *key) {
+                known.remove(&other);
+            }
+        }
+        if known.len() < REMEMBERED || known.contains_key(&key) {
             known.insert(key, (now, verdict));
         }
         Ok(verdict)
@@ -155,7 +178,31 @@ mod tests {
         assert_eq!(access.reviews.0.load(Ordering::SeqCst), 4);
         for number in 0..200 {
             access.of(&format!("guess-{number}")).await.unwrap();
+            advance(Duration::from_millis(500)).await;
         }
         assert_eq!(access.known.lock().unwrap().len(), REMEMBERED);
+    }
+
+    // Rules: N4
+    #[tokio::test(start_paused = true)]
+    async fn strangers_cause_few_reviews_and_do_not_keep_a_scraper_out() {
+        let access = Access::new(Asked::default());
+        assert_eq!(access.of("prometheus").await.unwrap(), Verdict::Allowed);
+        let (burst, per_second) = REVIEWS;
+        for minute in 1..=10 {
+            for number in 0..1000 {
+                access.of(&format!("nobody-{minute}-{number}")).await.unwrap();
+            }
+            advance(BELIEVED).await;
+            assert_eq!(access.of("stranger").await.unwrap(), Verdict::Refused, "the rate has recovered");
+            assert_eq!(access.of("prometheus").await.unwrap(), Verdict::Allowed);
+        }
+        let most = 10 * (usize::from(burst) + 2) + usize::from(per_second) + 2;
+        let reviews = access.reviews.0.load(Ordering::SeqCst);
+        assert!(reviews <= most, "{reviews} reviews");
+        for number in 0..1000 {
+            access.of(&format!("other-{number}")).await.unwrap();
+        }
+        assert_eq!(access.of("new").await.unwrap(), Verdict::TooMany);
     }
 }

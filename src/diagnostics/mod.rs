@@ -2,9 +2,9 @@
 
 mod access;
 
-use std::{io, sync::Arc};
+use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use axum::{
     Router,
     extract::{Request, State},
@@ -13,6 +13,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use capasg_api::errors;
 use capasg_cloud::Supervisor;
 use tokio::net::TcpListener;
 use tracing::warn;
@@ -21,33 +22,41 @@ pub use self::access::{Access, KubeReviews};
 use self::access::{Reviews, Verdict};
 use crate::{
     metrics::Exposed,
-    tls::{TlsListener, own_certificate},
+    server::{Bounds, serve_http},
+    tls::{TlsListener, TlsParameters, own_certificate},
 };
 
 /// Media type of the text format that the registry writes.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
+/// Open connections.
+const CONNECTIONS: usize = 32;
+
 /// Serves `/metrics` over TLS to bearers of a token that may `get` the non-resource URL `/metrics`.
 ///
 /// # Errors
-/// If no certificate can be created or the listener fails.
+/// If no certificate can be created.
 pub async fn guarded<R: Reviews>(
     listener: TcpListener,
     metrics: Arc<dyn Exposed>,
     access: Arc<Access<R>>,
+    tls: &TlsParameters,
     supervisor: &Supervisor,
 ) -> Result<()> {
     let router = router(metrics).layer(from_fn_with_state(access, guard));
-    let listener = TlsListener::new(listener, own_certificate()?, supervisor)?;
-    axum::serve(listener, router).await.context("the listener failed")
+    let listener = TlsListener::new(listener, own_certificate(tls)?, supervisor)?;
+    serve_http(listener, router, bounds()).await;
+    Ok(())
 }
 
 /// Serves `/metrics` without authentication.
-///
-/// # Errors
-/// If the listener fails.
-pub async fn open(listener: TcpListener, metrics: Arc<dyn Exposed>) -> io::Result<()> {
-    axum::serve(listener, router(metrics)).await
+pub async fn open(listener: TcpListener, metrics: Arc<dyn Exposed>) {
+    serve_http(listener, router(metrics), bounds()).await;
+}
+
+/// Scrapers are few, and a client that does not read its answer keeps it in memory.
+fn bounds() -> Bounds {
+    Bounds::default().with_connections(CONNECTIONS)
 }
 
 fn router(metrics: Arc<dyn Exposed>) -> Router {
@@ -65,8 +74,9 @@ async fn guard<R: Reviews>(State(access): State<Arc<Access<R>>>, request: Reques
         Ok(Verdict::Allowed) => next.run(request).await,
         Ok(Verdict::Unknown) => StatusCode::UNAUTHORIZED.into_response(),
         Ok(Verdict::Refused) => StatusCode::FORBIDDEN.into_response(),
+        Ok(Verdict::TooMany) => StatusCode::TOO_MANY_REQUESTS.into_response(),
         Err(error) => {
-            warn!(%error, "failed to review the token of a metrics request");
+            warn!(error = errors::of_request(&error), "failed to review the token of a metrics request");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }

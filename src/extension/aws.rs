@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use capasg_cloud::{
-    Cadence, CallObserver, Cloud, CloudFactory, Limits, RegionParts, Regions, Supervisor, SystemClock,
-    WriteGuard,
+    Cadence, CallObserver, CloudFactory, Connection, Inventories, InventoryParts, Limits, Place, Supervisor,
+    SystemClock, WriteGuard,
 };
 use capasg_cloud_aws::AwsConnector;
 use chrono::{DateTime, Utc};
@@ -15,12 +15,12 @@ const KEPT: Duration = Duration::from_secs(10);
 /// How often what is out of date is dropped.
 const DROP: Duration = Duration::from_mins(1);
 
-/// Every region with the credentials of this process, without event queues.
+/// Every place, without event queues.
 struct Aws(AwsConnector);
 
 impl CloudFactory for Aws {
-    fn connect(&self, region: &str) -> Arc<dyn Cloud> {
-        self.0.connect(region)
+    fn connect(&self, place: &Place) -> Connection {
+        Connection::new(self.0.with(&place.identity, &place.region).connect(&place.region))
     }
 }
 
@@ -33,10 +33,14 @@ impl WriteGuard for ReadOnly {
     }
 }
 
-/// The regions, each with this share of the rates of a manager. Nothing is sent yet.
-pub async fn regions(share: f64, observer: Arc<dyn CallObserver>, supervisor: Supervisor) -> Arc<Regions> {
+/// The inventories, each with this share of the rates of a manager. Nothing is sent yet.
+pub async fn inventories(
+    share: f64,
+    observer: Arc<dyn CallObserver>,
+    supervisor: Supervisor,
+) -> Arc<Inventories> {
     // Nothing is polled, so that no loops are needed.
-    Regions::stepped(RegionParts {
+    Inventories::stepped(InventoryParts {
         factory: Arc::new(Aws(AwsConnector::load().await)),
         guard: Arc::new(ReadOnly),
         observer,
@@ -48,11 +52,12 @@ pub async fn regions(share: f64, observer: Arc<dyn CallObserver>, supervisor: Su
 }
 
 /// Drops what is out of date, until the future is dropped.
-pub async fn keep(regions: Option<Arc<Regions>>) {
-    let Some(regions) = regions else { return std::future::pending().await };
+pub async fn keep(inventories: Option<Arc<Inventories>>) {
+    let Some(inventories) = inventories else { return std::future::pending().await };
     loop {
         tokio::time::sleep(DROP).await;
-        for (_, inventory) in regions.open_regions() {
+        inventories.close_unused();
+        for (_, inventory) in inventories.open() {
             inventory.drop_expired();
         }
     }

@@ -6,7 +6,7 @@ mod settings;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
 use capasg_cloud::{Supervisor, SystemClock};
@@ -15,11 +15,11 @@ use capasg_extensions::{
     blocks::Blocks,
     client::{KubeJournal, KubeReader},
     gates::{Addons, Pools},
-    lookups::{Lookups, RegionReader},
+    lookups::{InventoryReader, Lookups},
 };
 use kube::Client;
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{info, warn};
 
 pub use self::settings::check_settings;
 use crate::{
@@ -54,11 +54,13 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
         async move { publisher.run().await }
     };
     let publishing = tokio::spawn(supervisor.keep("publisher of events", &stop, publish));
-    let regions = match args.aws_api_share {
-        share if share > 0.0 => Some(aws::regions(share, Arc::clone(&calls) as _, supervisor.clone()).await),
+    let inventories = match args.aws_api_share {
+        share if share > 0.0 => {
+            Some(aws::inventories(share, Arc::clone(&calls) as _, supervisor.clone()).await)
+        }
         _ => None,
     };
-    let lookups = regions.clone().map(|regions| Lookups::new(Arc::new(RegionReader(regions))));
+    let lookups = inventories.clone().map(|all| Lookups::new(Arc::new(InventoryReader(all))));
     let services = Services {
         kubernetes: Arc::new(KubeReader(client.clone())),
         journal: Arc::new(journal),
@@ -66,6 +68,7 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
         clock: Arc::new(SystemClock),
         gates: vec![Box::new(Pools), Box::new(Addons)],
         blocks: Blocks::default(),
+        unread: Blocks::default(),
         lookups,
     };
     let extension = Arc::new(Extension::new(services, &advertised));
@@ -77,10 +80,15 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
     let called = address.listen().await?.context("--webhook-port must not be 0")?;
 
     let folder = CertificateFolder::new(args.webhook_cert_dir.clone());
-    let authorities = args.client_ca_file.clone().map(ClientAuthorities::new).transpose()?;
+    let authorities =
+        args.client_authorities().map(Path::to_owned).map(ClientAuthorities::new).transpose()?;
+    if authorities.is_none() {
+        warn!("--client-ca-file is none: every client that reaches the port of the hooks is answered");
+    }
+    let parameters = args.endpoints.tls.parameters()?;
     let tls = match &authorities {
-        Some(authorities) => folder.server_for_clients_of(authorities),
-        None => folder.server(),
+        Some(authorities) => folder.server_for_clients_of(authorities, &parameters),
+        None => folder.server(&parameters),
     };
     let renewed = async {
         match &authorities {
@@ -92,10 +100,10 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
     let result = tokio::select! {
         ended = server::serve(called, tls, extension, &supervisor) => ended,
         ended = endpoints::health(health, ready, supervisor.clone()) => ended,
-        ended = endpoints::diagnostics(reading, args.endpoints.insecure_diagnostics, client, metrics, supervisor.clone()) => ended,
+        ended = endpoints::diagnostics(reading, args.endpoints.insecure_diagnostics, parameters, client, metrics, supervisor.clone()) => ended,
         () = folder.follow() => Ok(()),
         () = renewed => Ok(()),
-        () = aws::keep(regions) => Ok(()),
+        () = aws::keep(inventories) => Ok(()),
         () = async { stop.cancelled().await; tokio::time::sleep(DRAIN).await } => Ok(()),
     };
     publishing.abort();

@@ -8,7 +8,7 @@ use std::{
 use anyhow::Result;
 use axum::{
     Router,
-    body::{Body, Bytes, to_bytes},
+    body::Body,
     extract::{Path, Query, State},
     http::{StatusCode, header},
     response::{IntoResponse, Response},
@@ -22,15 +22,20 @@ use tokio::{net::TcpListener, sync::Semaphore, time::timeout};
 
 use crate::{
     cli::parse_duration,
-    tls::{Bounds, TlsListener, serve_http},
+    intake::{Budget, Intake, NotAccepted, Unread},
+    server::{Bounds, serve_http},
+    tls::TlsListener,
 };
 
-/// Bodies that are read at the same time. With the largest ones they take 128 MiB.
-const READING: usize = 32;
-/// Requests that are processed at the same time. A parsed body takes several times its size, and calls take milliseconds.
+/// Requests that are processed at the same time: calls take milliseconds.
 const PROCESSING: usize = 8;
-/// The largest body in bytes: a request for patches holds every template of a topology.
-pub(super) const LARGEST: usize = 4 * 1024 * 1024;
+const MIB: usize = 1024 * 1024;
+/// What bodies may take of the memory of the pod, 512 MiB. A request for patches holds every template of a topology: one of
+/// the largest size costs less than all of it when it is parsed.
+pub(super) const BUDGET: Budget =
+    Budget { largest: 4 * MIB, bodies: 32 * MIB, parsed: 128 * MIB, replies: 16 * MIB };
+/// The largest body in bytes.
+pub(super) const LARGEST: usize = BUDGET.largest;
 /// The largest body of discovery, which has no content.
 const LARGEST_DISCOVERY: usize = 64 * 1024;
 /// How long a request waits for its turn, and how long its body may take.
@@ -45,7 +50,7 @@ const HANDLING: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 struct Served {
     extension: Arc<Extension>,
-    reading: Arc<Semaphore>,
+    intake: Arc<Intake>,
     processing: Arc<Semaphore>,
 }
 
@@ -77,19 +82,18 @@ pub(super) fn router(extension: Arc<Extension>) -> Router {
         .route("/hooks.runtime.cluster.x-k8s.io/v1alpha1/{hook}/{handler}", post(call))
         .with_state(Served {
             extension,
-            reading: Arc::new(Semaphore::new(READING)),
+            intake: Arc::new(Intake::new(BUDGET)),
             processing: Arc::new(Semaphore::new(PROCESSING)),
         })
 }
 
 async fn discover(State(served): State<Served>, body: Body) -> Response {
-    let Ok(Ok(_reading)) = timeout(BRIEF, served.reading.acquire()).await else {
-        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    let received = match served.intake.read(body, LARGEST_DISCOVERY, BRIEF, BRIEF).await {
+        Ok(received) => received,
+        Err(Unread::Busy) => return StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        Err(unread) => return refused(unread),
     };
-    match read(body, BRIEF, LARGEST_DISCOVERY).await {
-        Ok(body) => respond(served.extension.discover(&body)),
-        Err(refused) => refused,
-    }
+    served.respond(served.extension.discover(&received.bytes), BRIEF).await
 }
 
 async fn call(
@@ -105,24 +109,34 @@ async fn call(
     let budget = budget(&parameters);
     // Waits together leave the handler some time.
     let left = || budget.saturating_sub(started.elapsed() + HANDLING).clamp(LEAST, BRIEF);
-    let Ok(Ok(reading)) = timeout(left(), served.reading.acquire()).await else {
-        return respond(served.extension.busy(hook, started.elapsed()));
+    let busy = || served.extension.busy(hook, started.elapsed());
+    let received = match served.intake.read(body, LARGEST, left(), left()).await {
+        Ok(received) => received,
+        Err(Unread::Busy) => return served.respond(busy(), LEAST).await,
+        Err(unread) => return refused(unread),
     };
-    let body = match read(body, left(), LARGEST).await {
-        Ok(body) => body,
-        Err(refused) => return refused,
+    let body = &received.bytes;
+    let cost = match served.intake.cost(body) {
+        Ok(cost) => cost,
+        Err(NotAccepted::NotJson) => {
+            return (StatusCode::BAD_REQUEST, "the body is not a JSON object").into_response();
+        }
+        Err(NotAccepted::TooMany) => {
+            return (StatusCode::PAYLOAD_TOO_LARGE, "the body has too many values").into_response();
+        }
+    };
+    let Some(_room) = served.intake.room(cost, left()).await else {
+        return served.respond(busy(), LEAST).await;
     };
     let processing = timeout(left(), served.processing.acquire()).await;
     let remaining = budget.saturating_sub(started.elapsed());
-    respond(match processing {
-        Ok(Ok(_processing)) => {
-            drop(reading);
-            served.extension.call(hook, &body, remaining).await
-        }
+    let reply = match processing {
+        Ok(Ok(_)) => served.extension.call(hook, body, remaining).await,
         // The block counts towards its deadline.
-        _ if body.len() <= LARGEST_WHEN_BUSY => served.extension.call_busy(hook, &body, remaining).await,
-        _ => served.extension.busy(hook, started.elapsed()),
-    })
+        _ if body.len() <= LARGEST_WHEN_BUSY => served.extension.call_busy(hook, body, remaining).await,
+        _ => busy(),
+    };
+    served.respond(reply, left()).await
 }
 
 /// How long core waits (R7).
@@ -131,22 +145,29 @@ fn budget(parameters: &Parameters) -> Duration {
     budget.filter(|budget| !budget.is_zero()).unwrap_or(DEFAULT_BUDGET).min(LONGEST_BUDGET)
 }
 
-/// Reads a body that is neither too large nor too slow.
-async fn read(body: Body, within: Duration, largest: usize) -> Result<Bytes, Response> {
-    match timeout(within, to_bytes(body, largest)).await {
-        Ok(Ok(body)) => Ok(body),
-        Ok(Err(_)) => {
-            Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is too large or incomplete").into_response())
-        }
-        Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time").into_response()),
+fn refused(unread: Unread) -> Response {
+    match unread {
+        Unread::Late => (StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time").into_response(),
+        _ => (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large or incomplete").into_response(),
     }
 }
 
-fn respond(reply: Reply) -> Response {
-    match reply {
-        Reply::Processed(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
-        Reply::NotFound => StatusCode::NOT_FOUND.into_response(),
-        Reply::Malformed(why) => (StatusCode::BAD_REQUEST, why).into_response(),
+impl Served {
+    /// The answer; 503 if too many large ones are not sent yet.
+    async fn respond(&self, reply: Reply, within: Duration) -> Response {
+        let bytes = match reply {
+            Reply::Processed(bytes) => bytes,
+            Reply::NotFound => return StatusCode::NOT_FOUND.into_response(),
+            Reply::Malformed(why) => return (StatusCode::BAD_REQUEST, why).into_response(),
+        };
+        let headers = [
+            (header::CONTENT_TYPE, "application/json".to_owned()),
+            (header::CONTENT_LENGTH, bytes.len().to_string()),
+        ];
+        match self.intake.reply(bytes, within).await {
+            Some(body) => (headers, body).into_response(),
+            None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use capasg_extensions::{
     ports::{
         AddonFacts, Journal, Kind, Kubernetes, MachineFacts, Notice, PoolList, ReadError, ReleaseRequest,
     },
-    protocol::{API_VERSION, ClusterKey, Hook},
+    protocol::{API_VERSION, Cluster, ClusterKey, Hook},
 };
 use chrono::{DateTime, Utc};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -37,13 +37,20 @@ use tokio_rustls::TlsConnector;
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::metrics::{Exposed as _, ObjectMetrics};
+use crate::{
+    metrics::{Exposed as _, ObjectMetrics},
+    tls::{MinVersion, TlsParameters},
+};
 
 /// A management cluster without our kinds.
 struct Nothing;
 
 #[async_trait]
 impl Kubernetes for Nothing {
+    async fn cluster(&self, claimed: &Cluster) -> Result<Option<Cluster>, ReadError> {
+        Ok(Some(claimed.clone()))
+    }
+
     async fn pools(&self, _: &ClusterKey) -> Result<PoolList, ReadError> {
         Ok(PoolList::default())
     }
@@ -98,6 +105,7 @@ fn assembled(kubernetes: Arc<dyn Kubernetes>, clock: Arc<dyn Clock>) -> (Arc<Ext
         clock,
         gates: vec![Box::new(Pools)],
         blocks: Blocks::default(),
+        unread: Blocks::default(),
         lookups: None,
     };
     (Arc::new(Extension::new(services, &Hook::ALL)), hooks)
@@ -111,7 +119,10 @@ fn deletion(protected: &str) -> String {
     let annotations = json!({"asg.infrastructure.cluster.x-k8s.io/deletion-protection": protected});
     json!({
         "apiVersion": API_VERSION, "kind": "BeforeClusterDeleteRequest",
-        "cluster": {"metadata": {"name": "prod", "namespace": "teams", "annotations": annotations}},
+        "cluster": {"metadata": {
+            "name": "prod", "namespace": "teams", "annotations": annotations,
+            "deletionTimestamp": "2026-03-01T00:00:00Z",
+        }},
     })
     .to_string()
 }
@@ -211,6 +222,11 @@ fn a_replica_without_a_certificate_or_that_stops_is_not_ready() {
     assert_eq!(ready().as_deref(), Some("the extension is stopping"));
 }
 
+/// Without flags.
+fn any_tls() -> TlsParameters {
+    TlsParameters::new(MinVersion::default(), &[]).unwrap()
+}
+
 struct Authority {
     issuer: Issuer<'static, KeyPair>,
     certificate: rcgen::Certificate,
@@ -302,7 +318,7 @@ async fn hooks_are_served_with_tls_1_2_and_1_3_and_a_renewed_certificate() {
     let (first, second) = (Authority::new(), Authority::new());
     first.issue(place.path(), "localhost");
     let folder = CertificateFolder::new(place.path().to_owned());
-    let address = served(folder.server()).await;
+    let address = served(folder.server(&any_tls())).await;
     for version in [&TLS12, &TLS13] {
         assert_eq!(over_tls(address, &client(&first, version, None)).await.unwrap(), OK);
     }
@@ -332,7 +348,7 @@ async fn only_clients_of_the_authorities_are_served_where_they_are_configured() 
     fs::write(&file, authority.certificate.pem()).unwrap();
     let authorities = ClientAuthorities::new(file.clone()).unwrap();
     let folder = CertificateFolder::new(place.path().to_owned());
-    let address = served(folder.server_for_clients_of(&authorities)).await;
+    let address = served(folder.server_for_clients_of(&authorities, &any_tls())).await;
     let by = |of: &Authority, version| client(&authority, version, Some(of.client()));
     let (mut before, mut after) = (Vec::new(), Vec::new());
     for version in [&TLS12, &TLS13] {
@@ -353,4 +369,47 @@ async fn only_clients_of_the_authorities_are_served_where_they_are_configured() 
     fs::write(&file, other.certificate.pem()).unwrap();
     read_again(authorities.follow()).await;
     served_are(&after, &before).await;
+}
+
+// Rules: N1, R4
+#[tokio::test]
+async fn versions_and_cipher_suites_are_those_of_the_flags() {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let (place, authority) = (tempfile::tempdir().unwrap(), Authority::new());
+    authority.issue(place.path(), "localhost");
+    let folder = CertificateFolder::new(place.path().to_owned());
+    let accepted = async |min_version, suites: &[&str]| {
+        let suites: Vec<_> = suites.iter().map(|name| name.parse().unwrap()).collect();
+        let address = served(folder.server(&TlsParameters::new(min_version, &suites).unwrap())).await;
+        let mut accepted = Vec::new();
+        for version in [&TLS12, &TLS13] {
+            accepted.push(over_tls(address, &client(&authority, version, None)).await.is_ok());
+        }
+        accepted
+    };
+    let (of_ecdsa, of_rsa) =
+        ("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384");
+    assert_eq!(accepted(MinVersion::Tls12, &[]).await, [true, true]);
+    assert_eq!(accepted(MinVersion::Tls13, &[]).await, [false, true]);
+    assert_eq!(accepted(MinVersion::Tls12, &[of_ecdsa]).await, [true, true]);
+    // The certificate has a key of another kind.
+    assert_eq!(accepted(MinVersion::Tls12, &[of_rsa]).await, [false, true]);
+    assert_eq!(accepted(MinVersion::Tls12, &["TLS_AES_128_GCM_SHA256"]).await, [false, true]);
+
+    // Each client offers one suite: the one that is left is used, and no other.
+    let one = |name: &str| {
+        let suites = &rustls::crypto::aws_lc_rs::ALL_CIPHER_SUITES;
+        let suite = suites.iter().find(|suite| format!("{:?}", suite.suite()) == name).unwrap();
+        let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+        provider.cipher_suites = vec![*suite];
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.certificate.der().clone()).unwrap();
+        let builder = ClientConfig::builder_with_provider(Arc::new(provider));
+        let builder = builder.with_protocol_versions(&[&TLS13]).unwrap();
+        Arc::new(builder.with_root_certificates(roots).with_no_client_auth())
+    };
+    let suites = ["TLS_AES_256_GCM_SHA384".parse().unwrap()];
+    let address = served(folder.server(&TlsParameters::new(MinVersion::Tls13, &suites).unwrap())).await;
+    assert!(over_tls(address, &one("TLS13_AES_256_GCM_SHA384")).await.is_ok());
+    assert!(over_tls(address, &one("TLS13_AES_128_GCM_SHA256")).await.is_err());
 }

@@ -23,13 +23,8 @@ pub fn join(
     if !flags.leader_elect {
         return Ok((None, Arc::new(Seat::always())));
     }
-    let namespace = match &flags.election_namespace {
-        Some(namespace) => namespace.clone(),
-        None => fs::read_to_string(OWN_NAMESPACE)
-            .context("--leader-elect requires --leader-election-namespace outside a pod")?
-            .trim()
-            .to_owned(),
-    };
+    let namespace =
+        own_namespace(flags).context("--leader-elect requires --leader-election-namespace outside a pod")?;
     let timing = Timing {
         lease_duration: flags.lease_duration,
         renew_deadline: flags.renew_deadline,
@@ -39,4 +34,13 @@ pub fn join(
     let leases = KubeLeases::new(client.clone(), &namespace, name);
     let election = Election::new(leases, namespace, kubernetes::identity(), timing, Arc::clone(&seat));
     Ok((Some(election), seat))
+}
+
+/// The namespace of the Lease: the one of the pod unless the flags name one; none outside a pod.
+#[must_use]
+pub fn own_namespace(flags: &LeaderElection) -> Option<String> {
+    flags.election_namespace.clone().or_else(|| {
+        let read = fs::read_to_string(OWN_NAMESPACE).ok()?;
+        Some(read.trim().to_owned()).filter(|namespace| !namespace.is_empty())
+    })
 }

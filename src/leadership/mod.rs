@@ -9,7 +9,7 @@ pub mod testing;
 
 pub use self::{
     election::{Election, Timing},
-    join::join,
+    join::{join, own_namespace},
     seat::Seat,
     store::{ADDONS_LEASE, KubeLeases, LeaseStore, MANAGER_LEASE},
 };

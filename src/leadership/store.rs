@@ -1,6 +1,7 @@
 //! Where the Lease is kept: the API server, behind the three calls that an election needs.
 
 use async_trait::async_trait;
+use capasg_api::errors;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client, api::PostParams};
 use thiserror::Error;
@@ -51,26 +52,26 @@ impl KubeLeases {
 #[async_trait]
 impl LeaseStore for KubeLeases {
     async fn get(&self) -> Result<Option<Lease>, StoreError> {
-        self.api.get_opt(self.name).await.map_err(store_error)
+        self.api.get_opt(self.name).await.map_err(|error| store_error(&error))
     }
 
     async fn create(&self, lease: &Lease) -> Result<Lease, StoreError> {
         let mut lease = lease.clone();
         lease.metadata.name = Some(self.name.to_owned());
-        self.api.create(&PostParams::default(), &lease).await.map_err(store_error)
+        self.api.create(&PostParams::default(), &lease).await.map_err(|error| store_error(&error))
     }
 
     async fn replace(&self, lease: &Lease) -> Result<Lease, StoreError> {
-        self.api.replace(self.name, &PostParams::default(), lease).await.map_err(store_error)
+        self.api.replace(self.name, &PostParams::default(), lease).await.map_err(|error| store_error(&error))
     }
 }
 
-fn store_error(error: kube::Error) -> StoreError {
-    match &error {
+fn store_error(error: &kube::Error) -> StoreError {
+    match error {
         kube::Error::Api(status) if status.is_conflict() || status.is_already_exists() => {
             StoreError::Conflict
         }
-        _ => StoreError::Other(Box::new(error)),
+        _ => StoreError::Other(errors::of_request(error).into()),
     }
 }
 

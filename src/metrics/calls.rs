@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use capasg_cloud::{CallObserver, EventKind, EventOutcome};
+use capasg_cloud::{CallObserver, EventKind, EventOutcome, Place};
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -19,7 +19,8 @@ struct Api {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Outcome {
+struct CallLabels {
+    identity: String,
     api: &'static str,
     outcome: &'static str,
 }
@@ -30,16 +31,17 @@ struct Event {
     outcome: &'static str,
 }
 
-/// One of the regions that pools name.
+/// One of the identities and regions that pools name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Region {
+    identity: String,
     region: String,
 }
 
 /// Receives every call from the gateway.
 #[derive(Debug)]
 pub struct CallMetrics {
-    calls: Family<Outcome, Counter>,
+    calls: Family<CallLabels, Counter>,
     durations: Family<Api, Histogram, fn() -> Histogram>,
     waits: Family<Api, Histogram, fn() -> Histogram>,
     rechecks: Counter,
@@ -101,8 +103,15 @@ impl CallMetrics {
 }
 
 impl CallObserver for CallMetrics {
-    fn called(&self, api: &'static str, _mutating: bool, outcome: &'static str, took: Duration) {
-        self.calls.get_or_create(&Outcome { api, outcome }).inc();
+    fn called(
+        &self,
+        identity: &str,
+        api: &'static str,
+        _mutating: bool,
+        outcome: &'static str,
+        took: Duration,
+    ) {
+        self.calls.get_or_create(&CallLabels { identity: identity.to_owned(), api, outcome }).inc();
         self.durations.get_or_create(&Api { api }).observe(took.as_secs_f64());
     }
 
@@ -114,8 +123,14 @@ impl CallObserver for CallMetrics {
         self.rechecks.inc();
     }
 
-    fn queue_available(&self, region: &str, available: bool) {
-        self.queues.get_or_create(&Region { region: region.to_owned() }).set(i64::from(available));
+    fn queue_available(&self, identity: &str, region: &str, available: bool) {
+        let (identity, region) = (identity.to_owned(), region.to_owned());
+        self.queues.get_or_create(&Region { identity, region }).set(i64::from(available));
+    }
+
+    fn closed(&self, place: &Place) {
+        let Place { identity, region } = place;
+        self.queues.remove(&Region { identity: identity.name.clone(), region: region.clone() });
     }
 
     fn event(&self, kind: EventKind, outcome: EventOutcome) {

@@ -109,18 +109,18 @@ mod tests {
     #[test]
     fn the_text_has_every_metric_once() {
         let metrics = Metrics::new(Arc::new(Seat::always()), ObjectMetrics::Served);
-        metrics.calls.called("SetDesiredCapacity", true, "Success", Duration::from_millis(20));
+        metrics.calls.called("", "SetDesiredCapacity", true, "Success", Duration::from_millis(20));
         metrics.calls.waited("SetDesiredCapacity", Duration::from_millis(200));
-        metrics.calls.queue_available("eu-west-1", true);
+        metrics.calls.queue_available("", "eu-west-1", true);
         metrics.calls.event(EventKind::SpotInterruption, EventOutcome::Processed);
         let text = metrics.encode().unwrap();
         for line in [
             "capasg_leader 1",
             concat!("capasg_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
-            "capasg_cloud_calls_total{api=\"SetDesiredCapacity\",outcome=\"Success\"} 1",
+            "capasg_cloud_calls_total{identity=\"\",api=\"SetDesiredCapacity\",outcome=\"Success\"} 1",
             "capasg_cloud_call_duration_seconds_count{api=\"SetDesiredCapacity\"} 1",
             "capasg_cloud_call_wait_seconds_count{api=\"SetDesiredCapacity\"} 1",
-            "capasg_event_queue_up{region=\"eu-west-1\"} 1",
+            "capasg_event_queue_up{identity=\"\",region=\"eu-west-1\"} 1",
             "capasg_events_total{kind=\"SpotInterruption\",outcome=\"Processed\"} 1",
         ] {
             assert!(text.lines().any(|written| written == line), "{line} is not in\n{text}");

@@ -17,7 +17,7 @@ use rustls::{
 use sha2::{Digest as _, Sha256};
 use tracing::{info, warn};
 
-use super::{ClientAuthorities, on_each_look};
+use super::{ClientAuthorities, TlsParameters, on_each_look};
 
 /// The pair `tls.crt` and `tls.key` of a folder, as it was when the two last belonged together.
 #[derive(Debug)]
@@ -44,16 +44,20 @@ impl CertificateFolder {
 
     /// A server that presents the newest pair at each handshake, to any client.
     #[must_use]
-    pub fn server(self: &Arc<Self>) -> ServerConfig {
-        self.finish(ServerConfig::builder().with_no_client_auth())
+    pub fn server(self: &Arc<Self>, parameters: &TlsParameters) -> ServerConfig {
+        self.finish(parameters.builder().with_no_client_auth())
     }
 
     /// The same to clients whose certificate is signed by one of the authorities; others fail the handshake. A session cannot
     /// be resumed: that would skip the verification of a client whose authority was removed meanwhile.
     #[must_use]
-    pub fn server_for_clients_of(self: &Arc<Self>, authorities: &Arc<ClientAuthorities>) -> ServerConfig {
+    pub fn server_for_clients_of(
+        self: &Arc<Self>,
+        authorities: &Arc<ClientAuthorities>,
+        parameters: &TlsParameters,
+    ) -> ServerConfig {
         let verifier = Arc::<ClientAuthorities>::clone(authorities);
-        let mut config = self.finish(ServerConfig::builder().with_client_cert_verifier(verifier));
+        let mut config = self.finish(parameters.builder().with_client_cert_verifier(verifier));
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         config

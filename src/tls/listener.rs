@@ -8,7 +8,7 @@ use capasg_cloud::Supervisor;
 use rustls::ServerConfig;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, mpsc},
+    sync::mpsc,
     task::AbortHandle,
     time::{sleep, timeout},
 };
@@ -16,10 +16,12 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
+use crate::server::BoundedTasks;
+
 /// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Handshakes at the same time; more wait in the system's queue.
-const HANDSHAKES: usize = 16;
+/// Handshakes at the same time. One more ends the oldest one, so that silent clients do not keep others out.
+const HANDSHAKES: usize = 128;
 
 /// Accepts connections and hands on those whose handshake succeeded; slow clients do not delay others.
 pub struct TlsListener {
@@ -71,9 +73,8 @@ async fn accept(
     acceptor: TlsAcceptor,
     hand_on: mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>,
 ) {
-    let slots = Arc::new(Semaphore::new(HANDSHAKES));
+    let mut handshakes = BoundedTasks::new(HANDSHAKES);
     loop {
-        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
         let (stream, peer) = match listener.accept().await {
             Ok(connection) => connection,
             Err(error) => {
@@ -84,7 +85,7 @@ async fn accept(
             }
         };
         let (acceptor, hand_on) = (acceptor.clone(), hand_on.clone());
-        tokio::spawn(async move {
+        handshakes.spawn(async move {
             match timeout(HANDSHAKE, acceptor.accept(stream)).await {
                 Ok(Ok(stream)) => {
                     // The receiver was dropped: the process exits.
@@ -93,7 +94,6 @@ async fn accept(
                 Ok(Err(error)) => debug!(%error, %peer, "a TLS handshake failed"),
                 Err(_) => debug!(%peer, "a TLS handshake took too long"),
             }
-            drop(slot);
         });
     }
 }

@@ -1,10 +1,10 @@
-//! TLS for what this process serves: metrics with a self-signed certificate, webhooks with one from a folder. TLS 1.2 and
-//! 1.3, as rustls has no others.
+//! TLS for what this process serves: metrics with a self-signed certificate, webhooks with one from a folder. Versions and
+//! cipher suites are those of flags, for all of them.
 
 mod authorities;
 mod folder;
-mod http;
 mod listener;
+mod parameters;
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ use tokio::time::{MissedTickBehavior, interval};
 pub use self::{
     authorities::ClientAuthorities,
     folder::CertificateFolder,
-    http::{Bounds, serve_http},
     listener::TlsListener,
+    parameters::{CipherSuite, MinVersion, TlsParameters},
 };
 
 /// How often files are read. The kubelet takes up to a minute to renew a mounted Secret, and an authority that renews has
@@ -42,11 +42,12 @@ async fn on_each_look(look: impl Fn()) {
 ///
 /// # Errors
 /// If no certificate can be created.
-pub fn own_certificate() -> Result<ServerConfig> {
+pub fn own_certificate(parameters: &TlsParameters) -> Result<ServerConfig> {
     let made = rcgen::generate_simple_self_signed([String::from("localhost")])
         .context("cannot create a certificate")?;
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
-    ServerConfig::builder()
+    parameters
+        .builder()
         .with_no_client_auth()
         .with_single_cert(vec![made.cert.der().clone()], key)
         .context("cannot use the certificate")

@@ -8,10 +8,11 @@ mod review;
 
 use std::{sync::Arc, time::Duration};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use axum::{
     Json, Router,
-    extract::{DefaultBodyLimit, State},
+    body::Body,
+    extract::State,
     http::StatusCode,
     response::{IntoResponse, Response},
     routing::post,
@@ -23,26 +24,40 @@ use capasg_api::{
 };
 use capasg_cloud::Supervisor;
 use kube::ResourceExt as _;
-use serde::Deserialize as _;
 use tokio::{net::TcpListener, time::timeout};
 use tracing::warn;
 
 pub use self::facts::KubeFacts;
 use self::{
     facts::Facts,
-    review::{Answer, Asked, Request},
+    review::{Answer, Review},
 };
-use crate::tls::{CertificateFolder, TlsListener};
+use crate::{
+    errors,
+    intake::{Budget, Intake, NotAccepted, Unread},
+    server::{Bounds, serve_http},
+    tls::{CertificateFolder, TlsListener, TlsParameters},
+};
 
 /// Where pools are validated; in `config/webhook` too.
 const POOLS: &str = "/validate-infrastructure-cluster-x-k8s-io-v1alpha1-asgmachinepool";
 /// Where ASGMachines are validated.
 const MACHINES: &str = "/validate-infrastructure-cluster-x-k8s-io-v1alpha1-asgmachine";
-/// A request holds an object twice, each of at most the 1.5 MiB that etcd accepts.
-const LARGEST: usize = 4 * 1024 * 1024;
+/// A request holds an object twice, each of at most the 1.5 MiB that etcd accepts. What is parsed is in the memory of the
+/// leader, too: the largest object that the API server accepts costs less than half of it.
+const BUDGET: Budget = Budget {
+    largest: 4 * 1024 * 1024,
+    bodies: 16 * 1024 * 1024,
+    parsed: 48 * 1024 * 1024,
+    // Answers are small.
+    replies: 0,
+};
+/// Open connections: the API server opens one for each request at the same time, and keeps some.
+const CONNECTIONS: usize = 128;
+/// How long a body may take, and how long a request waits for its turn.
+const BRIEF: Duration = Duration::from_secs(1);
 /// The API server waits 5 s, see `config/webhook`; an answer in time is worth more than the look-up.
-const LOOK_UP: Duration = Duration::from_secs(3);
-
+const LOOK_UP: Duration = Duration::from_secs(2);
 /// Serves the webhooks with the certificate of a folder.
 ///
 /// # Errors
@@ -50,48 +65,74 @@ const LOOK_UP: Duration = Duration::from_secs(3);
 pub async fn serve(
     listener: TcpListener,
     certificate: Arc<CertificateFolder>,
+    tls: &TlsParameters,
     facts: KubeFacts,
     supervisor: &Supervisor,
 ) -> Result<()> {
-    let listener = TlsListener::new(listener, certificate.server(), supervisor)?;
-    let serve = async { axum::serve(listener, router(Arc::new(facts))).await.context("the listener failed") };
+    let listener = TlsListener::new(listener, certificate.server(tls), supervisor)?;
+    let bounds = Bounds::default().with_connections(CONNECTIONS);
     tokio::select! {
-        ended = serve => ended,
+        () = serve_http(listener, router(facts), bounds) => Ok(()),
         () = certificate.follow() => Ok(()),
     }
 }
 
-fn router<F: Facts>(facts: Arc<F>) -> Router {
+/// What requests share.
+struct Served<F> {
+    facts: F,
+    intake: Intake,
+}
+
+fn router<F: Facts>(facts: F) -> Router {
     Router::new()
         .route(POOLS, post(pools::<F>))
         .route(MACHINES, post(machines::<F>))
-        .layer(DefaultBodyLimit::max(LARGEST))
-        .with_state(facts)
+        .with_state(Arc::new(Served { facts, intake: Intake::new(BUDGET) }))
 }
 
-async fn pools<F: Facts>(State(facts): State<Arc<F>>, Json(asked): Json<Asked>) -> Response {
-    reply(asked, async |request| answer_for_pool(&*facts, request).await).await
+async fn pools<F: Facts>(State(served): State<Arc<Served<F>>>, body: Body) -> Response {
+    reply(&served.intake, body, async |review| answer_for_pool(&served.facts, review).await).await
 }
 
-async fn machines<F: Facts>(State(facts): State<Arc<F>>, Json(asked): Json<Asked>) -> Response {
-    reply(asked, async |request| answer_for_machine(&*facts, request).await).await
+async fn machines<F: Facts>(State(served): State<Arc<Served<F>>>, body: Body) -> Response {
+    reply(&served.intake, body, async |review| answer_for_machine(&served.facts, review).await).await
 }
 
 /// Answers a request. A failed look-up is no reason to reject it.
-async fn reply(asked: Asked, answer: impl AsyncFnOnce(&Request) -> Result<Answer>) -> Response {
-    let Some(request) = asked.question() else {
-        return (StatusCode::BAD_REQUEST, "not an AdmissionReview of admission.k8s.io/v1").into_response();
+async fn reply(
+    intake: &Intake,
+    body: Body,
+    answer: impl AsyncFnOnce(&Review<'_>) -> Result<Answer>,
+) -> Response {
+    let received = match intake.read(body, BUDGET.largest, BRIEF, BRIEF).await {
+        Ok(received) => received,
+        Err(Unread::TooLarge) => return StatusCode::PAYLOAD_TOO_LARGE.into_response(),
+        Err(Unread::Late) => return StatusCode::REQUEST_TIMEOUT.into_response(),
+        Err(Unread::Busy) => return StatusCode::SERVICE_UNAVAILABLE.into_response(),
     };
-    let answer = match timeout(LOOK_UP, answer(&request)).await {
+    let cost = match intake.cost(&received.bytes) {
+        Ok(cost) => cost,
+        Err(NotAccepted::TooMany) => return StatusCode::PAYLOAD_TOO_LARGE.into_response(),
+        Err(NotAccepted::NotJson) => return not_a_review(),
+    };
+    let Some(_room) = intake.room(cost, BRIEF).await else {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    };
+    let Some(review) = Review::of(&received.bytes) else { return not_a_review() };
+    let answer = match timeout(LOOK_UP, answer(&review)).await {
         Ok(Ok(answer)) => answer,
-        Ok(Err(error)) => unknown(&request, &format!("{error:#}")),
-        Err(_) => unknown(&request, "the API server did not answer in time"),
+        Ok(Err(error)) => unknown(&review, &errors::line(&error)),
+        Err(_) => unknown(&review, "the API server did not answer in time"),
     };
-    Json(answer.to(request.uid)).into_response()
+    Json(answer.to(review.uid)).into_response()
 }
 
-fn unknown(request: &Request, error: &str) -> Answer {
-    warn!(operation = request.operation, error, "failed to validate an object; the request is allowed");
+fn not_a_review() -> Response {
+    (StatusCode::BAD_REQUEST, "not an AdmissionReview of admission.k8s.io/v1").into_response()
+}
+
+fn unknown(review: &Review<'_>, error: &str) -> Answer {
+    warn!(operation = review.operation, error, "failed to validate an object; the request is allowed");
     Answer {
         warnings: vec![
             "CAPASG could not validate this object and allowed the request; check the conditions of the \
@@ -102,42 +143,40 @@ fn unknown(request: &Request, error: &str) -> Answer {
     }
 }
 
-async fn answer_for_pool(facts: &impl Facts, request: &Request) -> Result<Answer> {
-    match request.operation.as_str() {
+async fn answer_for_pool(facts: &impl Facts, review: &Review<'_>) -> Result<Answer> {
+    let errors = match review.operation.as_str() {
         "CREATE" => {
-            let pool = ASGMachinePool::deserialize(&request.object).context("not a valid ASGMachinePool")?;
-            let mut errors = validate_times(&pool.spec, None);
+            let pool: ASGMachinePool = review.object()?;
+            let errors = validate_times(&pool.spec, None);
             // An object that is rejected anyway needs no look-up, which may fail.
             if errors.is_empty() && pool.spec.group_name().is_some() {
-                errors = validate_group_name(&pool, &facts.pools().await?);
+                validate_group_name(&pool, &facts.pools().await?)
+            } else {
+                errors
             }
-            Ok(Answer { errors, ..Answer::default() })
         }
         "UPDATE" => {
-            let pool = ASGMachinePool::deserialize(&request.object).context("not a valid ASGMachinePool")?;
-            let before =
-                ASGMachinePool::deserialize(&request.old_object).context("not a valid ASGMachinePool")?;
-            let errors = validate_times(&pool.spec, Some(&before.spec));
-            Ok(Answer { errors, ..Answer::default() })
+            let (pool, before): (ASGMachinePool, ASGMachinePool) = (review.object()?, review.old_object()?);
+            validate_times(&pool.spec, Some(&before.spec))
         }
         "DELETE" => {
-            let pool =
-                ASGMachinePool::deserialize(&request.old_object).context("not a valid ASGMachinePool")?;
+            let pool: ASGMachinePool = review.old_object()?;
             let owner = match (pool.namespace(), owner_machine_pool(&pool)) {
                 (Some(namespace), Some(owner)) => facts.machine_pool(&namespace, &owner.name).await?,
                 _ => None,
             };
-            Ok(warning(pool_deletion_warning(&pool, owner.as_ref())))
+            return Ok(warning(pool_deletion_warning(&pool, owner.as_ref())));
         }
-        _ => Ok(Answer::default()),
-    }
+        _ => Vec::new(),
+    };
+    Ok(Answer { errors, ..Answer::default() })
 }
 
-async fn answer_for_machine(facts: &impl Facts, request: &Request) -> Result<Answer> {
-    if request.operation != "DELETE" {
+async fn answer_for_machine(facts: &impl Facts, review: &Review<'_>) -> Result<Answer> {
+    if review.operation != "DELETE" {
         return Ok(Answer::default());
     }
-    let object = ASGMachine::deserialize(&request.old_object).context("not a valid ASGMachine")?;
+    let object: ASGMachine = review.old_object()?;
     let machine = match (object.namespace(), machine_owner(&object)) {
         (Some(namespace), Some(owner)) => facts.machine(&namespace, &owner.name).await?,
         _ => None,

@@ -2,46 +2,88 @@
 
 use std::borrow::Cow;
 
+use anyhow::{Context as _, Result, anyhow};
 use capasg_api::admission::FieldError;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::{
+    Deserialize, Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
 
-/// What the API server sends.
+/// The longest uid and operation, in bytes. That of the API server has 36.
+const LONGEST: usize = 128;
+
+/// The longest text of an answer, in bytes, and the most errors.
+const LONGEST_TEXT: usize = 1024;
+const MOST_ERRORS: usize = 32;
+
+/// What the API server sends. `O` is the new object, `P` the existing one; what is not needed is `IgnoredAny`.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Asked {
+#[serde(rename_all = "camelCase", bound(deserialize = "O: Deserialize<'de>, P: Deserialize<'de>"))]
+struct Asked<O, P> {
     #[serde(default)]
     api_version: String,
-    /// The request.
-    pub request: Option<Request>,
-}
-
-impl Asked {
-    /// The request, if it is of a known version.
-    #[must_use]
-    pub fn question(self) -> Option<Request> {
-        self.request.filter(|_| self.api_version == API_VERSION)
-    }
+    request: Option<Request<O, P>>,
 }
 
 /// One request.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Request {
+#[serde(rename_all = "camelCase", bound(deserialize = "O: Deserialize<'de>, P: Deserialize<'de>"))]
+struct Request<O, P> {
+    uid: String,
+    #[serde(default)]
+    operation: String,
+    /// Null if the object is deleted.
+    #[serde(default = "Option::default")]
+    object: Option<O>,
+    /// Null if the object is created.
+    #[serde(default = "Option::default")]
+    old_object: Option<P>,
+}
+
+/// A request whose objects are read as what they are when a rule needs them.
+pub struct Review<'a> {
+    body: &'a [u8],
     /// What the response must repeat.
     pub uid: String,
     /// The operation.
-    #[serde(default)]
     pub operation: String,
-    /// The new object; null if it is deleted.
-    #[serde(default)]
-    pub object: Value,
-    /// The existing object; null if it is created.
-    #[serde(default)]
-    pub old_object: Value,
+}
+
+impl<'a> Review<'a> {
+    /// The request in a body, if it is one of a known version.
+    #[must_use]
+    pub fn of(body: &'a [u8]) -> Option<Self> {
+        let asked: Asked<IgnoredAny, IgnoredAny> = serde_json::from_slice(body).ok()?;
+        let Request { uid, operation, .. } = asked.request.filter(|_| asked.api_version == API_VERSION)?;
+        let is_short = uid.len() <= LONGEST && operation.len() <= LONGEST;
+        is_short.then_some(Self { body, uid, operation })
+    }
+
+    /// The new object.
+    ///
+    /// # Errors
+    /// If there is none of this kind.
+    pub fn object<O: DeserializeOwned>(&self) -> Result<O> {
+        self.objects::<O, IgnoredAny>()?.object.context("there is no object")
+    }
+
+    /// The existing object.
+    ///
+    /// # Errors
+    /// If there is none of this kind.
+    pub fn old_object<P: DeserializeOwned>(&self) -> Result<P> {
+        self.objects::<IgnoredAny, P>()?.old_object.context("there is no oldObject")
+    }
+
+    /// What is wrong is told by its place: its text is the sender's.
+    fn objects<O: DeserializeOwned, P: DeserializeOwned>(&self) -> Result<Request<O, P>> {
+        let asked: Asked<O, P> = serde_json::from_slice(self.body)
+            .map_err(|error| anyhow!("not a valid object at column {}", error.column()))?;
+        asked.request.context("there is no request")
+    }
 }
 
 /// The answer to a request.
@@ -95,9 +137,14 @@ struct Cause {
 }
 
 impl Answer {
-    /// The response to the request with this uid.
+    /// The response to the request with this uid, bounded since texts may quote the request.
     #[must_use]
-    pub fn to(self, uid: String) -> Replied {
+    pub fn to(mut self, uid: String) -> Replied {
+        self.errors.truncate(MOST_ERRORS);
+        let messages = self.errors.iter_mut().map(|error| &mut error.message);
+        for text in messages.chain(&mut self.warnings) {
+            text.truncate(text.floor_char_boundary(LONGEST_TEXT));
+        }
         let status = (!self.errors.is_empty()).then(|| refusal(self.errors));
         let response = Response { uid, allowed: status.is_none(), status, warnings: self.warnings };
         Replied { api_version: API_VERSION, kind: KIND, response }
@@ -153,12 +200,26 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_no_question() {
-        let asked = |version: &str| -> Asked {
-            let question = json!({"apiVersion": version, "request": {"uid": "a-uid", "operation": "CREATE"}});
-            serde_json::from_value(question).unwrap()
+    fn what_is_no_review_of_the_version_is_no_request() {
+        let review = |version: &str, uid: &str| {
+            json!({"apiVersion": version, "request": {"uid": uid, "operation": "CREATE"}}).to_string()
         };
-        assert!(asked("admission.k8s.io/v1beta1").question().is_none());
-        assert_eq!(asked("admission.k8s.io/v1").question().unwrap().uid, "a-uid");
+        let uid = |body: String| Review::of(body.as_bytes()).map(|review| review.uid);
+        assert_eq!(uid(review(API_VERSION, "a-uid")).as_deref(), Some("a-uid"));
+        assert_eq!(uid(review("admission.k8s.io/v1beta1", "a-uid")), None);
+        assert_eq!(uid(review(API_VERSION, &"a".repeat(LONGEST + 1))), None, "it would be repeated");
+        for other in ["", "[]", "{}", "null", "{\"request\": 1}"] {
+            assert_eq!(uid(other.to_owned()), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn an_object_of_another_kind_is_told_without_its_content() {
+        let body =
+            json!({"apiVersion": API_VERSION, "request": {"uid": "a", "object": "a-secret"}}).to_string();
+        let review = Review::of(body.as_bytes()).unwrap();
+        let error = review.object::<capasg_api::ASGMachinePool>().unwrap_err().to_string();
+        assert!(error.starts_with("not a valid object at column ") && !error.contains("secret"), "{error}");
+        assert_eq!(review.old_object::<u8>().unwrap_err().to_string(), "there is no oldObject");
     }
 }

@@ -13,7 +13,7 @@ use capasg_extensions::{
         AddonFacts, Journal, Kind, Kubernetes, MachineFacts, Notice, Observer, Outcome, PoolList, ReadError,
         ReleaseRequest,
     },
-    protocol::{API_VERSION, ClusterKey, GeneratePatchesResponse, Hook},
+    protocol::{API_VERSION, Cluster, ClusterKey, GeneratePatchesResponse, Hook},
 };
 use serde_json::{Value, json};
 
@@ -27,6 +27,10 @@ struct Nothing;
 
 #[async_trait]
 impl Kubernetes for Nothing {
+    async fn cluster(&self, _: &Cluster) -> Result<Option<Cluster>, ReadError> {
+        unreachable!("topology hooks are pure")
+    }
+
     async fn pools(&self, _: &ClusterKey) -> Result<PoolList, ReadError> {
         unreachable!("topology hooks are pure")
     }
@@ -76,6 +80,7 @@ async fn call(hook: Hook, mut request: Value) -> Value {
         clock: Arc::new(SystemClock),
         gates: Vec::new(),
         blocks: Blocks::default(),
+        unread: Blocks::default(),
         lookups: None,
     };
     request["apiVersion"] = json!(API_VERSION);

@@ -3,8 +3,11 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what these tests share fails as they do")]
 
 mod assets;
+mod certificates;
 mod chart;
 mod image;
+mod namespaced;
+mod network;
 mod plain;
 mod workflows;
 

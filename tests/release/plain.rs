@@ -7,7 +7,7 @@ use capasg_environment::Tools;
 use crate::{IMAGE, PROVIDERS, VERSION, assert_same, assets, objects, release, root, succeeds};
 
 /// The real Kustomize of kubectl.
-fn kustomize(source: &str) -> String {
+pub fn kustomize(source: &str) -> String {
     let tools = Tools::ready(&|line| eprintln!("{line}")).unwrap();
     let mut command = std::process::Command::new(tools.program("kubectl"));
     succeeds(command.arg("kustomize").arg(root().join(source)))

@@ -1,5 +1,6 @@
 //! Events of a `HelmReleaseProxy`: what happened to its release. Nothing depends on them.
 
+use capasg_api::errors;
 use kube::{
     Resource as _, ResourceExt as _,
     runtime::events::{Event, EventType, Recorder, Reporter},
@@ -91,7 +92,8 @@ async fn send(context: &Context, object: &HelmReleaseProxy, event: &Event) {
     // A recorder of its own for each event: a series would keep the first note.
     let recorder = Recorder::new(context.client.clone(), reporter);
     if let Err(error) = recorder.publish(event, &object.object_ref(&())).await {
-        tracing::debug!(%error, object = object.name_any(), "cannot publish an event");
+        let error = errors::of_request(&error);
+        tracing::debug!(error, object = object.name_any(), "cannot publish an event");
     }
 }
 

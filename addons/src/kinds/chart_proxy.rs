@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Credentials, HelmOptions, ObjectReference, ReconcileStrategy, TlsConfig, shapes, strategy};
 use crate::names;
+use capasg_api::crd::label_selector;
 
 /// The chart, and the Clusters that it is installed on.
 #[expect(clippy::duplicated_attributes, reason = "each printcolumn has members of its own")]
@@ -48,7 +49,7 @@ use crate::names;
 pub struct HelmChartProxySpec {
     /// Labels of the Clusters of the namespace that the chart is installed on. An empty selector selects all. The release is
     /// uninstalled from a Cluster that is no longer selected.
-    #[schemars(schema_with = "shapes::label_selector")]
+    #[schemars(schema_with = "label_selector")]
     pub cluster_selector: LabelSelector,
 
     /// Name of the chart in the repository. A change uninstalls the release and installs another one.

@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use capasg_api::capi::{ContractReference, bootstrap_resource, contract_version, crd_name};
+use capasg_api::{
+    capi::{ContractReference, bootstrap_resource, contract_version, crd_name},
+    errors,
+};
 use futures::StreamExt as _;
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Secret},
@@ -67,7 +70,10 @@ async fn watch(source: Source, referenced: Referenced) {
                 }
             }
             Ok(None) => tracing::debug!(?referenced, "a kind has no CRD with a contract"),
-            Err(error) => tracing::warn!(%error, ?referenced, "cannot read a CRD"),
+            Err(error) => {
+                let error = errors::of_request(&error);
+                tracing::warn!(error, ?referenced, "cannot read a CRD");
+            }
         }
         sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
@@ -108,7 +114,8 @@ async fn follow_one(source: &Source, referenced: &Referenced, api: Objects, conf
                 let _ = source.events.send(Seen::Referenced(referenced.clone(), event)).await;
             }
             Err(error) => {
-                tracing::warn!(%error, ?referenced, "a watch failed and is restarted");
+                let error = errors::of_watch(&error);
+                tracing::warn!(error, ?referenced, "a watch failed and is restarted");
                 return any;
             }
         }

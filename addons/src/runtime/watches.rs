@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use capasg_api::{capi::Cluster, names::labels};
+use capasg_api::{capi::Cluster, errors, names::labels};
 use capasg_cloud::Supervisor;
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::Secret;
@@ -108,7 +108,10 @@ async fn follow<K>(
             Ok(event) => {
                 let _ = events.send(seen(event)).await;
             }
-            Err(error) => tracing::warn!(%error, kind, "a watch failed and is restarted"),
+            Err(error) => {
+                let error = errors::of_watch(&error);
+                tracing::warn!(error, kind, "a watch failed and is restarted");
+            }
         }
     }
 }

@@ -6,6 +6,9 @@ use crate::{
     pool::{Window, WindowError, rollout_instant},
 };
 
+/// The most windows that the schema accepts; what else a list has is not read.
+const MOST: usize = 20;
+
 /// Rejects invalid windows, windows that never open, and a `spec.rollout.after` that is not a time. Fields that equal those of
 /// `before` are accepted: an invalid pool that exists must not prevent other writes to it (M6).
 #[must_use]
@@ -13,7 +16,7 @@ pub fn validate_times(spec: &ASGMachinePoolSpec, before: Option<&ASGMachinePoolS
     if before.is_some_and(|before| before.disruption == spec.disruption && before.rollout == spec.rollout) {
         return Vec::new();
     }
-    let windows = spec.disruption.iter().flat_map(|disruption| &disruption.windows).enumerate();
+    let windows = spec.disruption.iter().flat_map(|disruption| &disruption.windows).take(MOST).enumerate();
     let mut errors: Vec<FieldError> =
         windows.filter_map(|(index, window)| Some(rejection(index, &Window::new(window).err()?))).collect();
     let after = spec.rollout.as_ref().and_then(|rollout| rollout.after.as_deref());

@@ -20,12 +20,15 @@ pub fn validate_group_name(pool: &ASGMachinePool, others: &[ASGMachinePool]) -> 
             && [other.spec.group_name(), recorded_group(other)].contains(&Some(name))
     };
     let Some(other) = others.iter().find(same) else { return Vec::new() };
-    let message = format!(
-        "Auto Scaling group {name} in {} belongs to ASGMachinePool {}/{}; choose another name",
-        pool.spec.region,
-        other.namespace().unwrap_or_default(),
-        other.name_any()
-    );
+    // The names of another namespace are not for this user.
+    let owner = match other.namespace() {
+        Some(namespace) if pool.namespace().as_ref() == Some(&namespace) => {
+            format!("ASGMachinePool {namespace}/{}", other.name_any())
+        }
+        _ => "another ASGMachinePool".to_owned(),
+    };
+    let region = &pool.spec.region;
+    let message = format!("Auto Scaling group {name} in {region} belongs to {owner}; choose another name");
     vec![FieldError { field: "spec.group.name".into(), message }]
 }
 
@@ -53,15 +56,21 @@ mod tests {
     }
 
     #[test]
-    fn a_second_pool_for_a_group_is_rejected_with_the_name_of_the_first() {
+    fn a_second_pool_for_a_group_is_rejected_with_the_name_of_the_first_in_its_own_namespace() {
         let first = pool("teams", "first", "eu-west-1", Some("shared"));
-        let second = pool("others", "second", "eu-west-1", Some("shared"));
-        let [error] = &validate_group_name(&second, &[first])[..] else { unreachable!("one error") };
-        assert_eq!(error.field, "spec.group.name");
-        assert_eq!(
-            error.message,
-            "Auto Scaling group shared in eu-west-1 belongs to ASGMachinePool teams/first; choose another name"
-        );
+        for (namespace, owner) in
+            [("teams", "ASGMachinePool teams/first"), ("others", "another ASGMachinePool")]
+        {
+            let second = pool(namespace, "second", "eu-west-1", Some("shared"));
+            let [error] = &validate_group_name(&second, std::slice::from_ref(&first))[..] else {
+                unreachable!("one error")
+            };
+            assert_eq!(error.field, "spec.group.name");
+            assert_eq!(
+                error.message,
+                format!("Auto Scaling group shared in eu-west-1 belongs to {owner}; choose another name")
+            );
+        }
     }
 
     #[test]

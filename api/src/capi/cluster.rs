@@ -11,6 +11,8 @@ use crate::{conditions, time::from_kubernetes};
 
 /// The API group of the AWS provider.
 const AWS_PROVIDER: &str = "infrastructure.cluster.x-k8s.io";
+/// The API group of the control planes of the AWS provider.
+const AWS_CONTROL_PLANE: &str = "controlplane.cluster.x-k8s.io";
 /// Core's condition on a Cluster: `True` from the first time that its control plane accepted requests.
 const CONTROL_PLANE_INITIALIZED: &str = "ControlPlaneInitialized";
 
@@ -94,6 +96,18 @@ impl Cluster {
     pub fn aws_cluster(&self) -> Option<&ContractReference> {
         let reference = self.spec.infrastructure_ref.as_ref().filter(|reference| reference.is_set())?;
         (reference.api_group == AWS_PROVIDER && reference.kind == "AWSCluster").then_some(reference)
+    }
+
+    /// The object of the AWS provider whose `spec.identityRef` names the credentials of the Cluster: its `AWSCluster`, or the
+    /// `AWSManagedControlPlane` of an EKS cluster.
+    #[must_use]
+    pub fn aws_identity_holder(&self) -> Option<&ContractReference> {
+        let control_plane = || {
+            let reference = self.spec.control_plane_ref.as_ref().filter(|reference| reference.is_set())?;
+            (reference.api_group == AWS_CONTROL_PLANE && reference.kind == "AWSManagedControlPlane")
+                .then_some(reference)
+        };
+        self.aws_cluster().or_else(control_plane)
     }
 
     /// Whether the Cluster is being deleted; core then skips drains (E6).

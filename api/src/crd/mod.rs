@@ -8,9 +8,12 @@ use kube::CustomResourceExt;
 use serde_json::Value;
 
 pub use postprocess::refine;
-pub use shapes::conditions;
+pub use shapes::{conditions, label_selector};
 
-use crate::{ASGMachine, ASGMachinePool, ASGMachinePoolTemplate};
+use crate::{ASGGuard, ASGIdentity, ASGMachine, ASGMachinePool, ASGMachinePoolTemplate};
+
+/// Label by which `clusterctl move` moves all objects of a kind, with what they own (M2).
+pub const MOVE_HIERARCHY: &str = "clusterctl.cluster.x-k8s.io/move-hierarchy";
 
 /// A CRD could not be rendered. It cannot happen with the kinds of this crate, which tests render.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +29,13 @@ pub enum RenderError {
 /// All CRDs, by name.
 #[must_use]
 pub fn crds() -> Vec<CustomResourceDefinition> {
+    let mut operators = [ASGGuard::crd(), ASGIdentity::crd()];
+    for crd in &mut operators {
+        let label = (MOVE_HIERARCHY.to_owned(), String::new());
+        crd.metadata.labels.get_or_insert_default().extend([label]);
+    }
     let mut crds = vec![ASGMachinePool::crd(), ASGMachinePoolTemplate::crd(), ASGMachine::crd()];
+    crds.extend(operators);
     for crd in &mut crds {
         postprocess::refine(crd);
     }

@@ -87,6 +87,50 @@ pub(crate) fn instant(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// A `metav1.LabelSelector`.
+#[must_use]
+pub fn label_selector(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "x-kubernetes-map-type": "atomic",
+        "properties": {
+            "matchLabels": {
+                "type": "object",
+                "description": "Labels with these values. Defaults to none. Changes apply in place.",
+                "x-kubernetes-map-type": "atomic",
+                "maxProperties": 64,
+                "additionalProperties": { "type": "string", "maxLength": 63 },
+            },
+            "matchExpressions": {
+                "type": "array",
+                "description": "Requirements, all of which apply. Defaults to none. Changes apply in place.",
+                "maxItems": 64,
+                "x-kubernetes-list-type": "atomic",
+                "items": {
+                    "type": "object",
+                    "description": "A requirement for one label.",
+                    "required": ["key", "operator"],
+                    "properties": {
+                        "key": { "type": "string", "description": "Key of the label. Changes apply in place.", "maxLength": 317 },
+                        "operator": {
+                            "type": "string",
+                            "description": "How the label is compared. Changes apply in place.",
+                            "enum": ["In", "NotIn", "Exists", "DoesNotExist"],
+                        },
+                        "values": {
+                            "type": "array",
+                            "description": "Values of In and NotIn. Defaults to none. Changes apply in place.",
+                            "maxItems": 256,
+                            "x-kubernetes-list-type": "atomic",
+                            "items": { "type": "string", "maxLength": 63 },
+                        },
+                    },
+                },
+            },
+        },
+    })
+}
+
 /// `[]metav1.Condition` with the limits and patterns of its Go type (I1).
 #[must_use]
 pub fn conditions(_: &mut SchemaGenerator) -> Schema {
@@ -154,4 +198,14 @@ pub(crate) fn partial<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema 
     let mut schema = T::json_schema(generator);
     RecursiveTransform(|schema: &mut Schema| drop(schema.remove("required"))).transform(&mut schema);
     schema
+}
+
+/// Session tags of a role ("Session tags" of the IAM user guide).
+pub(crate) fn session_tags(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "maxProperties": 50,
+        "x-kubernetes-map-type": "granular",
+        "additionalProperties": { "type": "string", "maxLength": 256 },
+    })
 }

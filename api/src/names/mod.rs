@@ -92,16 +92,21 @@ pub mod finalizers {
 pub mod tags {
     use std::collections::BTreeMap;
 
-    /// Ownership: a resource with another value is not owned.
+    /// Ownership, with the three tags below: a resource on which one of them is missing or different is not owned.
     pub const OWNER_ID: &str = "asg.infrastructure.cluster.x-k8s.io/owner-id";
     /// On an adopted group: the launch templates that its instances were launched from before the adoption.
     pub const ADOPTED_FROM: &str = "asg.infrastructure.cluster.x-k8s.io/adopted-from";
-    /// The pool's namespace, for users.
+    /// The pool's namespace. Unlike the owner ID, which is an annotation, a user cannot choose it for an object.
     pub const NAMESPACE: &str = "asg.infrastructure.cluster.x-k8s.io/namespace";
-    /// The pool's Cluster, for users.
+    /// The pool's Cluster.
     pub const CLUSTER: &str = "asg.infrastructure.cluster.x-k8s.io/cluster";
-    /// The pool's name, for users.
+    /// The pool's name.
     pub const POOL: &str = "asg.infrastructure.cluster.x-k8s.io/pool";
+    /// On a group that no pool owns: who may adopt it, `<namespace>/<pool>` or `<namespace>/*`. Set by an administrator of the
+    /// AWS account.
+    pub const ADOPTABLE_BY: &str = "asg.infrastructure.cluster.x-k8s.io/adoptable-by";
+    /// The tags that identify the pool that owns a group or a launch template.
+    pub const IDENTITY: [&str; 4] = [OWNER_ID, NAMESPACE, CLUSTER, POOL];
     /// The name that the AWS console shows.
     pub const NAME: &str = "Name";
     /// The longest value that AWS accepts, in characters.
@@ -196,8 +201,9 @@ pub mod events {
     pub const DRAIN_TIMED_OUT: &str = "DrainTimedOut";
     /// Warning: instances in service had no ready Node for longer than `spec.nodeStartupTimeoutSeconds`.
     pub const NODES_NOT_READY: &str = "NodesNotReady";
-    /// Warning: the group has another owner ID, or none, or is in another account.
+    /// Warning: the tags of the group that identify its pool are missing or name another pool, or the group is in another
+    /// account.
     pub const GROUP_NOT_OWNED: &str = "GroupNotOwned";
-    /// Warning: the launch template has another owner ID, or none.
+    /// Warning: the tags of the launch template that identify its pool are missing or name another pool.
     pub const LAUNCH_TEMPLATE_NOT_OWNED: &str = "LaunchTemplateNotOwned";
 }

@@ -58,19 +58,6 @@ pub struct Drain {
     pub timeout_seconds: Option<i32>,
 }
 
-/// Reserved for the AWS identity that a pool uses. Rejected until identities are implemented.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct IdentityReference {
-    /// Kind of the identity. Reserved.
-    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?$"))]
-    pub kind: String,
-
-    /// Name of the identity. Reserved.
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"))]
-    pub name: String,
-}
-
 string_enum! {
     /// What happens to a Spot instance that EC2 recommends replacing.
     pub enum RebalanceRecommendationPolicy {

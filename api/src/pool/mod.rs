@@ -32,8 +32,8 @@ pub use instances::{
     ScaleInOrder, SpotAllocationStrategy,
 };
 pub use lifecycle::{
-    DeletionPolicy, Drain, IdentityReference, OnCloudTermination, OnPoolDeletion,
-    RebalanceRecommendationPolicy, ResolvedDrain, ZoneRebalancePolicy,
+    DeletionPolicy, Drain, OnCloudTermination, OnPoolDeletion, RebalanceRecommendationPolicy, ResolvedDrain,
+    ZoneRebalancePolicy,
 };
 pub use machine::{
     HttpTokens, Image, ImageUpdatePolicy, MachineTemplate, MetadataOptions, MetadataSwitch, PlaceholderError,

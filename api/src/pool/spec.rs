@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ASGMachinePoolStatus, AdoptionPolicy, ChangePolicy, DeletionPolicy, Disruption, Drain, Group,
-    IdentityReference, InstanceTypeEntry, InstancesDistribution, MachineTemplate,
-    RebalanceRecommendationPolicy, RemediationPolicy, ResolvedInstancesDistribution, Rollout, ScaleInOrder,
-    SubnetSelector, ZoneRebalancePolicy,
+    InstanceTypeEntry, InstancesDistribution, MachineTemplate, RebalanceRecommendationPolicy,
+    RemediationPolicy, ResolvedInstancesDistribution, Rollout, ScaleInOrder, SubnetSelector,
+    ZoneRebalancePolicy,
 };
-use crate::{capi, crd::shapes};
+use crate::{capi, crd::shapes, identity::IdentityReference};
 
 /// The desired state of a pool of nodes on one Auto Scaling group. Replicas, Kubernetes version and bootstrap data come
 /// from the MachinePool. A change of `machine`, of the Kubernetes version or of the bootstrap config, or the removal of
@@ -115,9 +115,6 @@ use crate::{capi, crd::shapes};
     validation = Rule::new("!has(self.minSize) || !has(self.maxSize) || self.minSize <= self.maxSize")
         .message("spec.minSize: must not be greater than spec.maxSize")
         .field_path(".minSize"),
-    validation = Rule::new("!has(self.identityRef)")
-        .message("spec.identityRef: is reserved: identities are not implemented. Remove it to use the AWS credentials of the controller")
-        .field_path(".identityRef"),
     validation = Rule::new("(has(self.group) && has(self.group.name)) == (has(oldSelf.group) && has(oldSelf.group.name))")
         .message("spec.group.name: cannot be set or removed once the pool exists; create another pool")
         .field_path(".group.name"),
@@ -310,7 +307,9 @@ pub struct ASGMachinePoolSpec {
     #[schemars(length(min = 1, max = 256))]
     pub retry_token: Option<String>,
 
-    /// Reserved for the AWS identity that the pool uses. Rejected until identities are implemented.
+    /// The AWS credentials that the pool uses, which must be allowed in the namespace. Defaults to those of the Cluster
+    /// (`identityRef` of its AWSCluster or AWSManagedControlPlane), then to the default ASGIdentity of the namespace, then to
+    /// the credentials of the manager. Changes apply in place; the credentials must belong to the account of the group.
     // The credentials of a tenant (T1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity_ref: Option<IdentityReference>,

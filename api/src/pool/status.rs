@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 
 use super::{EffectiveSettings, PendingChange, RolloutStatus};
-use crate::{crd::shapes, values::string_enum};
+use crate::{crd::shapes, identity::IdentityInUse, values::string_enum};
 
 string_enum! {
     /// A summary of the pool's state for users; programs should use the conditions.
@@ -89,6 +89,10 @@ pub struct ASGMachinePoolStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub replicas_managed_by: Option<String>,
+
+    /// The AWS credentials that the pool uses, and what determines them. Absent until they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<IdentityInUse>,
 
     /// Number of Machines that are ready.
     #[serde(default)]

@@ -1,6 +1,6 @@
 //! The cloud port over the SDK's clients of one region.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use aws_config::SdkConfig;
@@ -11,6 +11,7 @@ use capasg_cloud::{
 };
 
 use crate::{
+    assumed::Kept,
     autoscaling::{activities, capacity, groups, hooks, processes, refreshes, tags},
     ec2::{
         images, instance_types, instances, network, offerings,
@@ -26,17 +27,19 @@ pub(crate) struct AwsCloud {
     quotas: aws_sdk_servicequotas::Client,
     ssm: aws_sdk_ssm::Client,
     sts: aws_sdk_sts::Client,
+    kept: Option<Arc<Kept>>,
 }
 
 impl AwsCloud {
     /// Clients that share the configuration's HTTP client and credentials cache.
-    pub(crate) fn new(config: &SdkConfig) -> Self {
+    pub(crate) fn new(config: &SdkConfig, kept: Option<Arc<Kept>>) -> Self {
         Self {
             autoscaling: aws_sdk_autoscaling::Client::new(config),
             ec2: aws_sdk_ec2::Client::new(config),
             quotas: aws_sdk_servicequotas::Client::new(config),
             ssm: aws_sdk_ssm::Client::new(config),
             sts: aws_sdk_sts::Client::new(config),
+            kept,
         }
     }
 }
@@ -49,6 +52,12 @@ impl fmt::Debug for AwsCloud {
 
 #[async_trait]
 impl Cloud for AwsCloud {
+    fn reject_credentials(&self) {
+        if let Some(kept) = &self.kept {
+            kept.reject();
+        }
+    }
+
     async fn account(&self) -> Result<String> {
         identity::account(&self.sts).await
     }

@@ -7,15 +7,17 @@ use aws_config::{
     identity::IdentityCache, meta::region::RegionProviderChain, profile::ProfileFileRegionProvider,
     retry::RetryConfig, stalled_stream_protection::StalledStreamProtectionConfig, timeout::TimeoutConfig,
 };
+use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 use aws_smithy_http_client::{
     Builder as HttpClientBuilder, ConnectorBuilder,
     proxy::ProxyConfig,
     tls::{self, rustls_provider::CryptoMode},
 };
 use aws_smithy_runtime_api::client::{http::SharedHttpClient, runtime_components::RuntimeComponents};
-use capasg_cloud::{Cloud, Queue, Result};
+use capasg_cloud::{Cloud, Identity, Queue, Result};
 
 use crate::{
+    assumed::{self, Kept},
     call::CALL_TIMEOUT,
     cloud::AwsCloud,
     ec2::console::{self, ConsoleOutput},
@@ -37,6 +39,8 @@ const STALL_GRACE: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct AwsConnector {
     config: SdkConfig,
+    /// The credentials, unless they are those of the process.
+    kept: Option<Arc<Kept>>,
 }
 
 impl AwsConnector {
@@ -74,13 +78,29 @@ impl AwsConnector {
             .timeout_config(timeouts)
             .stalled_stream_protection(stalled);
         builder.set_app_name(app_name());
-        Self { config: builder.build() }
+        Self { config: builder.build(), kept: None }
+    }
+
+    /// Connects with the credentials of an identity, which STS of a Region gives, if it gives them. Nothing is sent yet.
+    ///
+    /// Each call of this function gives credentials of their own, which are kept until shortly before they expire or until
+    /// AWS rejects them.
+    #[must_use]
+    pub fn with(&self, identity: &Identity, region: &str) -> Self {
+        if identity.is_process() {
+            return self.clone();
+        }
+        let kept = assumed::provider(&identity.source, &self.of(region)).map(Kept::new);
+        let mut builder = self.config.to_builder().identity_cache(IdentityCache::no_cache());
+        let provider = kept.clone().map(|kept| kept as Arc<dyn ProvideCredentials>);
+        builder.set_credentials_provider(provider.map(SharedCredentialsProvider::new));
+        Self { config: builder.build(), kept }
     }
 
     /// The cloud of one region. Nothing is sent to AWS yet.
     #[must_use]
     pub fn connect(&self, region: &str) -> Arc<dyn Cloud> {
-        Arc::new(AwsCloud::new(&self.of(region)))
+        Arc::new(AwsCloud::new(&self.of(region), self.kept.clone()))
     }
 
     /// The queues of one region. Nothing is sent to AWS yet.

@@ -10,6 +10,8 @@
 //! metadata service. IAM Identity Center (`sso`) and `credential_process` are left out of the build: they serve
 //! users at a terminal, need more code and, in the second case, start other programs.
 //!
+//! Other identities assume a role, or have an access key: [`AwsConnector::with`].
+//!
 //! # Endpoints
 //! `AWS_ENDPOINT_URL` and its per-service forms, `AWS_USE_FIPS_ENDPOINT` and `AWS_USE_DUALSTACK_ENDPOINT` are
 //! honoured, and so are `HTTPS_PROXY` and `NO_PROXY`.
@@ -19,6 +21,7 @@
 //! is therefore off while a call runs, whatever the process's log filter says; this crate logs each failed
 //! call itself, with AWS's request id, at debug level.
 
+mod assumed;
 mod autoscaling;
 mod call;
 mod causes;

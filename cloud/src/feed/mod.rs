@@ -185,7 +185,7 @@ impl Feed {
         drop(state);
         if changed {
             tracing::info!(region = self.region, "the event queue is available");
-            self.gateway().observer().queue_available(&self.region, true);
+            self.gateway().observer().queue_available(self.gateway().identity(), &self.region, true);
         }
         self.inventory.set_queue(QueueState::Available);
     }
@@ -216,7 +216,7 @@ impl Feed {
                 %error,
                 "the event queue is not available; groups are polled, and the queue is retried"
             );
-            self.gateway().observer().queue_available(&self.region, false);
+            self.gateway().observer().queue_available(self.gateway().identity(), &self.region, false);
         }
         let failed_for = now - last_success;
         if failed_for >= FAILED_AFTER || is_lasting {

@@ -17,7 +17,7 @@ pub(crate) use reads::{DESCRIBE_GROUPS, DESCRIBE_INSTANCES};
 use tokio::time::Instant;
 
 use crate::{
-    Clock, Cloud, CloudError, ErrorClass, Priority, Result, Write, Written,
+    Clock, Cloud, CloudError, ErrorClass, Identity, Priority, Result, Write, Written,
     throttle::{Limits, Throttle},
 };
 
@@ -29,6 +29,7 @@ pub struct Gateway {
     clock: Arc<dyn Clock>,
     limits: Limits,
     throttle: Throttle,
+    identity: String,
 }
 
 /// A token taken for one call of an operation: the request starts when it is used.
@@ -45,7 +46,26 @@ impl Gateway {
         clock: Arc<dyn Clock>,
         limits: Limits,
     ) -> Self {
-        Self { cloud, guard, observer, clock, limits, throttle: Throttle::new(limits) }
+        Self {
+            cloud,
+            guard,
+            observer,
+            clock,
+            limits,
+            throttle: Throttle::new(limits),
+            identity: String::new(),
+        }
+    }
+
+    /// The call path of an identity other than that of the process, under whose name calls are counted.
+    #[must_use]
+    pub fn of(self, identity: &Identity) -> Self {
+        Self { identity: identity.name.clone(), ..self }
+    }
+
+    /// The name of the identity.
+    pub(crate) fn identity(&self) -> &str {
+        &self.identity
     }
 
     /// Carries out one change: by its priority, while this process leads, within its timeout.
@@ -105,8 +125,14 @@ impl Gateway {
         timeout: Duration,
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let mut count =
-            Count { observer: &*self.observer, api, mutating, outcome: "Cancelled", since: Instant::now() };
+        let mut count = Count {
+            observer: &*self.observer,
+            identity: &self.identity,
+            api,
+            mutating,
+            outcome: "Cancelled",
+            since: Instant::now(),
+        };
         let answer = tokio::time::timeout(timeout, call).await;
         let result = answer.unwrap_or_else(|_| {
             let message = format!("no answer within {} s", timeout.as_secs_f64());
@@ -114,6 +140,9 @@ impl Gateway {
         });
         if result.as_ref().is_err_and(|error| error.class == ErrorClass::Throttled) {
             self.throttle.throttled(api);
+        }
+        if result.as_ref().is_err_and(|error| error.class == ErrorClass::Denied) {
+            self.cloud.reject_credentials();
         }
         count.outcome = observer::outcome(&result);
         result
@@ -123,6 +152,7 @@ impl Gateway {
 /// Counts a call when it ends, also when its future is dropped.
 struct Count<'a> {
     observer: &'a dyn CallObserver,
+    identity: &'a str,
     api: &'static str,
     mutating: bool,
     outcome: &'static str,
@@ -131,6 +161,6 @@ struct Count<'a> {
 
 impl Drop for Count<'_> {
     fn drop(&mut self) {
-        self.observer.called(self.api, self.mutating, self.outcome, self.since.elapsed());
+        self.observer.called(self.identity, self.api, self.mutating, self.outcome, self.since.elapsed());
     }
 }

@@ -121,6 +121,12 @@ impl Inventory {
         self.groups_wanted.notify_one();
     }
 
+    /// Whether a pool observes any group.
+    #[must_use]
+    pub fn is_registered(&self) -> bool {
+        self.state().groups.is_registered()
+    }
+
     /// No pool observes this group any more.
     pub fn forget(&self, group: &str) {
         let mut state = self.state();

@@ -351,7 +351,7 @@ impl Counter {
 }
 
 impl CallObserver for Counter {
-    fn called(&self, api: &'static str, mutating: bool, outcome: &'static str, _: Duration) {
+    fn called(&self, _: &str, api: &'static str, mutating: bool, outcome: &'static str, _: Duration) {
         *self.calls.lock().unwrap().entry((api, mutating, outcome)).or_default() += 1;
     }
 

@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use capasg_api::{
-    ASGMachine, ASGMachinePool,
+    ASGGuard, ASGIdentity, ASGMachine, ASGMachinePool,
     capi::{Cluster, Machine, MachinePool, pool_owner_of_machine},
     names::{labels, must_format_value},
 };
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{
     ResourceExt,
     core::PartialObjectMeta,
@@ -36,6 +36,12 @@ pub struct Caches {
     pub machines_of: Index,
     /// Core's Clusters.
     pub clusters: Store<Cluster>,
+    /// The identities.
+    pub identities: Store<ASGIdentity>,
+    /// The guards.
+    pub guards: Store<ASGGuard>,
+    /// Namespaces, by name and labels only.
+    pub namespaces: Store<PartialObjectMeta<Namespace>>,
     /// Secrets, by name and version only: the content of one that a MachinePool names is read when it changed, and
     /// never kept.
     pub secrets: Store<PartialObjectMeta<Secret>>,
@@ -104,6 +110,18 @@ impl Caches {
     #[must_use]
     pub fn secret_version(&self, key: &ObjectKey) -> Option<String> {
         self.secrets.get(&ObjectRef::new(&key.name).within(&key.namespace))?.resource_version()
+    }
+
+    /// The labels of a namespace.
+    #[must_use]
+    pub fn namespace_labels(&self, namespace: &str) -> Option<BTreeMap<String, String>> {
+        Some(self.namespaces.get(&ObjectRef::new(namespace))?.labels().clone())
+    }
+
+    /// The pools of a namespace.
+    #[must_use]
+    pub fn pools_of(&self, namespace: &str) -> Vec<Arc<ASGMachinePool>> {
+        self.pools.state_filter(|pool| pool.metadata.namespace.as_deref() == Some(namespace))
     }
 
     /// The ASGMachine of a name.

@@ -1,5 +1,6 @@
 //! Errors of the client as those of the Kubernetes port.
 
+use capasg_api::errors;
 use kube::core::Status;
 
 use crate::kubernetes::KubeError;
@@ -11,7 +12,7 @@ pub(super) fn port_error(what: String, error: &kube::Error) -> KubeError {
         kube::Error::Api(status) if status.is_conflict() || is_of_another_uid(status) => {
             KubeError::Conflict { what }
         }
-        other => KubeError::Other { what, message: other.to_string() },
+        other => KubeError::Other { what, message: errors::of_request(other) },
     }
 }
 

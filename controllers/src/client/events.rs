@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use capasg_api::errors;
 use kube::{
     Client, Resource,
     runtime::events::{Event, EventType, Recorder, Reporter},
@@ -66,7 +67,8 @@ impl Publisher {
         };
         let reason = published.reason;
         if let Err(error) = self.recorder(published).publish(&event, &reference).await {
-            tracing::debug!(%error, reason, "failed to publish an event");
+            let error = errors::of_request(&error);
+            tracing::debug!(error, reason, "failed to publish an event");
         }
     }
 

@@ -1,5 +1,6 @@
 //! The Kubernetes port on a real API server: reads from the caches, live reads and patches of single fields.
 
+mod access;
 mod caches;
 mod error;
 mod events;
@@ -14,7 +15,7 @@ use std::{
 
 use async_trait::async_trait;
 use capasg_api::{
-    ASGMachine, ASGMachinePool,
+    ASGGuard, ASGIdentity, ASGIdentityStatus, ASGMachine, ASGMachinePool,
     capi::{Cluster, ContractReference, Machine, MachinePool, bootstrap_resource, spec_of},
     names::labels,
 };
@@ -34,7 +35,9 @@ use error::port_error;
 
 use crate::{
     ObjectKey,
-    kubernetes::{BootstrapData, KubeError, KubeEvent, KubeWrite, Kubernetes, PoolScope, Result},
+    kubernetes::{
+        AccessKey, BootstrapData, KubeError, KubeEvent, KubeWrite, Kubernetes, PoolScope, Result, SecretPlace,
+    },
 };
 
 /// The port on a real API server.
@@ -43,14 +46,24 @@ pub struct ApiServer {
     caches: Caches,
     events: events::Publisher,
     versions: Mutex<BTreeMap<(String, String), String>>,
+    namespaces: Namespaces,
+}
+
+/// The namespaces with the Secrets of identities.
+#[derive(Debug, Clone)]
+pub struct Namespaces {
+    /// That of the manager.
+    pub own: String,
+    /// That of Cluster API Provider AWS.
+    pub aws_provider: String,
 }
 
 impl ApiServer {
     /// The port over `client` and caches that are kept by [`watch`].
     #[must_use]
-    pub fn new(client: Client, caches: Caches) -> Self {
+    pub fn new(client: Client, caches: Caches, namespaces: Namespaces) -> Self {
         let events = events::Publisher::new(client.clone());
-        Self { client, caches, events, versions: Mutex::default() }
+        Self { client, caches, events, versions: Mutex::default(), namespaces }
     }
 
     /// The version of a kind that the API server prefers, read once for each kind.
@@ -102,6 +115,26 @@ impl Kubernetes for ApiServer {
 
     fn secret_version(&self, key: &ObjectKey) -> Option<String> {
         self.caches.secret_version(key)
+    }
+
+    fn identities(&self) -> Vec<Arc<ASGIdentity>> {
+        self.caches.identities.state()
+    }
+
+    fn guards(&self) -> Vec<Arc<ASGGuard>> {
+        self.caches.guards.state()
+    }
+
+    fn namespace_labels(&self, namespace: &str) -> Option<BTreeMap<String, String>> {
+        self.caches.namespace_labels(namespace)
+    }
+
+    fn pools_of(&self, namespace: &str) -> Vec<Arc<ASGMachinePool>> {
+        self.caches.pools_of(namespace)
+    }
+
+    fn aws_provider_namespace(&self) -> &str {
+        &self.namespaces.aws_provider
     }
 
     async fn list_asg_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<ASGMachine>>> {
@@ -162,6 +195,22 @@ impl Kubernetes for ApiServer {
         let found =
             api.get_opt(&key.name).await.map_err(|e| port_error(format!("reading {kind} {key}"), &e))?;
         Ok(found.map(|object| spec_of(&object).clone()))
+    }
+
+    async fn cluster_scoped_spec(&self, api_group: &str, kind: &str, name: &str) -> Result<Option<Value>> {
+        access::cluster_scoped_spec(&self.client, api_group, kind, name).await
+    }
+
+    async fn access_key(&self, secret: &SecretPlace) -> Result<Option<AccessKey>> {
+        access::access_key(&self.client, &self.namespaces.own, secret).await
+    }
+
+    async fn may_use(&self, secret: &SecretPlace) -> Result<bool> {
+        access::may_use(&self.client, &self.namespaces.own, secret).await
+    }
+
+    async fn report_identity(&self, name: &str, status: &ASGIdentityStatus) -> Result<()> {
+        access::report_identity(&self.client, name, status).await
     }
 
     async fn write(&self, write: &KubeWrite) -> Result<Option<String>> {

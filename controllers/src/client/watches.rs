@@ -2,6 +2,7 @@
 //! never stops a watch: it is skipped, and logged once.
 
 use std::{
+    collections::BTreeMap,
     fmt::Debug,
     hash::Hash,
     sync::{Arc, Mutex, PoisonError},
@@ -9,13 +10,14 @@ use std::{
 };
 
 use capasg_api::{
-    ASGMachine, ASGMachinePool,
+    ASGGuard, ASGIdentity, ASGMachine, ASGMachinePool,
     capi::{Cluster, Machine, MachinePool, pool_owner_of_machine},
+    errors,
     names::labels,
 };
 use capasg_cloud::Supervisor;
 use futures::{Stream, StreamExt, future};
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{
     Api, Client, Resource, ResourceExt,
     core::{DeserializeGuard, ObjectMeta, PartialObjectMeta},
@@ -64,6 +66,9 @@ pub fn watch(
     let (machines, machines_writer) = reflector::store();
     let (clusters, clusters_writer) = reflector::store();
     let (secrets, secrets_writer) = reflector::store();
+    let (identities, identities_writer) = reflector::store();
+    let (guards, guards_writer) = reflector::store();
+    let (namespaces, namespaces_writer) = reflector::store();
     let (asg_machines_of, machines_of) = (Index::default(), Index::default());
     let caches = Caches {
         watch_filter: scope.watch_filter.clone(),
@@ -75,6 +80,9 @@ pub fn watch(
         machines_of: machines_of.clone(),
         clusters,
         secrets,
+        identities,
+        guards,
+        namespaces,
     };
     let seconds = u32::try_from(WATCH_TIMEOUT.as_secs()).unwrap_or(u32::MAX);
     let all = watcher::Config::default().timeout(seconds);
@@ -96,7 +104,18 @@ pub fn watch(
     start.kind::<Cluster, _>(all.clone(), clusters_writer, move |cluster| of_cluster(&view, cluster));
     let view = caches.clone();
     // Of every type: a user may name any Secret in a MachinePool.
-    start.metadata::<Secret, _>(all, secrets_writer, move |secret| of_secret(&view, secret));
+    start.metadata::<Secret, _>(all.clone(), secrets_writer, move |secret| of_secret(&view, secret));
+    // What operators say concerns every pool that may be meant.
+    let (view, changed) = (caches.clone(), Changed::default());
+    let concerned = move |identity: &ASGIdentity| changed.pools(&view, identity);
+    start.cluster_scoped::<ASGIdentity, _>(all.clone(), identities_writer, concerned);
+    let (view, changed) = (caches.clone(), Changed::default());
+    let concerned = move |guard: &ASGGuard| changed.pools(&view, guard);
+    start.cluster_scoped::<ASGGuard, _>(all.clone(), guards_writer, concerned);
+    let view = caches.clone();
+    start.namespaces(all, namespaces_writer, move |namespace| {
+        view.pools_of(&namespace.name_any()).iter().map(|pool| ObjectKey::of(pool.as_ref())).collect()
+    });
     caches
 }
 
@@ -179,6 +198,38 @@ impl Start<'_> {
         self.follow(events, K::kind(&()).into_owned(), writer, concerns);
     }
 
+    /// As [`Self::kind`], for a kind without namespaces.
+    fn cluster_scoped<K, F>(&self, config: watcher::Config, writer: Writer<K>, concerns: F)
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+        F: Fn(&K) -> Vec<ObjectKey> + Send + Sync + 'static,
+    {
+        let (api, kind) = (Api::<DeserializeGuard<K>>::all(self.client.clone()), K::kind(&()).into_owned());
+        let name = kind.clone();
+        let events =
+            move || readable(watcher::watcher(api.clone(), config.clone()).default_backoff(), name.clone());
+        self.follow(events, kind, writer, concerns);
+    }
+
+    /// Namespaces by name and labels: nothing else is requested, and a change of nothing else wakes a pool.
+    fn namespaces<F>(
+        &self,
+        config: watcher::Config,
+        writer: Writer<PartialObjectMeta<Namespace>>,
+        concerns: F,
+    ) where
+        F: Fn(&PartialObjectMeta<Namespace>) -> Vec<ObjectKey> + Send + Sync + 'static,
+    {
+        let api = Api::<PartialObjectMeta<Namespace>>::all(self.client.clone());
+        let events = move || {
+            watcher::watcher(api.clone(), config.clone()).default_backoff().modify(|object| {
+                let labels = object.metadata.labels.take();
+                object.metadata = ObjectMeta { labels, ..identity(&object.metadata) };
+            })
+        };
+        self.follow(events, "Namespace".to_owned(), writer, concerns);
+    }
+
     fn api<K>(&self) -> Api<K>
     where
         K: Resource<Scope = kube::core::NamespaceResourceScope>,
@@ -217,7 +268,10 @@ impl Start<'_> {
                     }
                 }
                 Ok(Event::Init | Event::InitDone) => {}
-                Err(error) => tracing::warn!(%error, kind, "a watch failed and is restarted"),
+                Err(error) => {
+                    let error = errors::of_watch(&error);
+                    tracing::warn!(error, kind, "a watch failed and is restarted");
+                }
             }
         });
         let shutdown = self.shutdown.clone();
@@ -236,6 +290,23 @@ impl Start<'_> {
             }
         };
         self.tracker.spawn(self.supervisor.keep(&name, self.shutdown, task));
+    }
+}
+
+/// The generations of the objects of a kind: a status that changes concerns no pool.
+#[derive(Default)]
+struct Changed(Mutex<BTreeMap<String, Option<i64>>>);
+
+impl Changed {
+    /// All pools, if the spec of the object changed or the object was deleted.
+    fn pools<K: ResourceExt>(&self, caches: &Caches, object: &K) -> Vec<ObjectKey> {
+        let (name, generation) = (object.name_any(), object.meta().generation);
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_deleted = object.meta().deletion_timestamp.is_some();
+        if known.insert(name, generation) == Some(generation) && !is_deleted {
+            return Vec::new();
+        }
+        caches.pools.state().iter().map(|pool| ObjectKey::of(pool.as_ref())).collect()
     }
 }
 
@@ -260,7 +331,7 @@ fn readable<K: Resource>(
             Err(odd) => {
                 let namespace = odd.metadata.namespace.as_deref().unwrap_or_default();
                 let name = odd.metadata.name.as_deref().unwrap_or_default();
-                let error = odd.error;
+                let error = errors::without_values(&odd.error);
                 tracing::warn!(kind, namespace, name, error, "skipping an object that cannot be parsed");
                 None
             }
@@ -368,7 +439,7 @@ mod tests {
     async fn a_watch_filter_applies_to_pools_and_not_to_what_they_own() {
         let scope = Scope { watch_filter: Some("blue".to_owned()), ..Scope::default() };
         let requested = requested(&scope).await;
-        assert_eq!(requested.len(), 6, "{requested:?}");
+        assert_eq!(requested.len(), 9, "{requested:?}");
         for (resource, query) in requested {
             let filters = query.contains("labelSelector=cluster.x-k8s.io%2Fwatch-filter%3Dblue");
             assert_eq!(filters, resource == "asgmachinepools", "{resource}: {query}");

@@ -3,13 +3,14 @@
 
 mod write;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use async_trait::async_trait;
 use capasg_api::{
-    ASGMachine, ASGMachinePool,
+    ASGGuard, ASGIdentity, ASGIdentityStatus, ASGMachine, ASGMachinePool,
     capi::{Cluster, Machine, MachinePool},
 };
+use capasg_cloud::SecretText;
 use serde_json::Value;
 
 pub use write::{DeletionReason, EventType, KubeEvent, KubeWrite};
@@ -67,6 +68,35 @@ pub struct BootstrapData {
     pub format: Option<String>,
 }
 
+/// An access key as its Secret holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccessKey {
+    /// Key `AccessKeyID`.
+    pub access_key_id: String,
+    /// Key `SecretAccessKey`.
+    pub secret_access_key: SecretText,
+    /// Key `SessionToken`.
+    pub session_token: Option<SecretText>,
+}
+
+/// A Secret with an access key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretPlace {
+    /// The namespace; that of the manager if none.
+    pub namespace: Option<String>,
+    /// The name.
+    pub name: String,
+}
+
+impl fmt::Display for SecretPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{namespace}/{}", self.name),
+            None => write!(f, "{} in the namespace of the controller", self.name),
+        }
+    }
+}
+
 /// The Machines and ASGMachines of one pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolScope {
@@ -96,6 +126,17 @@ pub trait Kubernetes: Send + Sync + 'static {
     /// The resourceVersion of a Secret in the cache.
     fn secret_version(&self, key: &ObjectKey) -> Option<String>;
 
+    /// The identities in the cache.
+    fn identities(&self) -> Vec<Arc<ASGIdentity>>;
+    /// The guards in the cache.
+    fn guards(&self) -> Vec<Arc<ASGGuard>>;
+    /// The labels of a namespace in the cache; `None` if the cache does not have it.
+    fn namespace_labels(&self, namespace: &str) -> Option<BTreeMap<String, String>>;
+    /// The pools of a namespace in the cache.
+    fn pools_of(&self, namespace: &str) -> Vec<Arc<ASGMachinePool>>;
+    /// The namespace of Cluster API Provider AWS, with the Secrets of its static identities.
+    fn aws_provider_namespace(&self) -> &str;
+
     /// A live LIST of the ASGMachines of a pool.
     async fn list_asg_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<ASGMachine>>>;
     /// A live LIST of the Machines of a pool.
@@ -108,6 +149,16 @@ pub trait Kubernetes: Send + Sync + 'static {
     async fn bootstrap_data(&self, secret: &ObjectKey) -> Result<Option<BootstrapData>>;
     /// A live GET of the spec of an object that another one refers to without its version, such as a bootstrap config.
     async fn referenced_spec(&self, api_group: &str, kind: &str, key: &ObjectKey) -> Result<Option<Value>>;
+
+    /// A live GET of the spec of a cluster-scoped object of a kind that may not be installed.
+    async fn cluster_scoped_spec(&self, api_group: &str, kind: &str, name: &str) -> Result<Option<Value>>;
+    /// A live GET of an access key.
+    async fn access_key(&self, secret: &SecretPlace) -> Result<Option<AccessKey>>;
+    /// Whether RBAC gives this controller the verb `use` on a Secret.
+    async fn may_use(&self, secret: &SecretPlace) -> Result<bool>;
+
+    /// Writes the status of an ASGIdentity (merge patch).
+    async fn report_identity(&self, name: &str, status: &ASGIdentityStatus) -> Result<()>;
 
     /// Carries out one write. Returns the resource version of the object since then, if it is known.
     async fn write(&self, write: &KubeWrite) -> Result<Option<String>>;

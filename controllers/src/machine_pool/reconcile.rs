@@ -9,7 +9,7 @@ use crate::machine_pool::decide::decision;
 use crate::machine_pool::model::memory::record::Entry;
 use crate::machine_pool::model::memory::{PoolMemory, Registration};
 use crate::machine_pool::model::{Acted, Decision, Observation, PoolObjects};
-use crate::machine_pool::observe::{Fetched, objects, observe, read_for_report};
+use crate::machine_pool::observe::{Fetched, objects, observe, read_for_report, unregister};
 use crate::machine_pool::report::{needs, nodes::next_timeout, report};
 use crate::machine_pool::{ReconcileError, Requeue};
 use crate::{Context, ObjectKey};
@@ -30,7 +30,7 @@ pub async fn reconcile(context: &Context, key: &ObjectKey) -> Result<Requeue, Re
     let memory = context.memory(key);
     let memory = &mut *memory.lock().await;
     let notices = Notices::received(context, memory);
-    let objects = objects(context.kubernetes.as_ref(), pool).await?;
+    let objects = objects(context, pool).await?;
     let mut rounds = 1;
     let (requeue, is_acted_on) = loop {
         let (observation, decision) = observe_and_decide(context, &objects, memory).await?;
@@ -101,11 +101,8 @@ pub async fn forget(context: &Context, key: &ObjectKey) {
     context.observer.forgotten(key);
     // A reconcile that waits for this memory must register the group again.
     let forgotten = std::mem::take(&mut *memory);
-    let Some(Registration { region, group, template }) = forgotten.sources.registered() else { return };
-    let inventory = context.regions.inventory(region);
-    inventory.forget_lookups(group, template);
-    if context.unwatch(key, region, group) {
-        inventory.forget(group);
+    if let Some(registration) = forgotten.sources.registered() {
+        unregister(context, key, registration);
     }
 }
 
@@ -114,8 +111,8 @@ struct Notices(Option<(Arc<Inventory>, String, u64)>);
 
 impl Notices {
     fn received(context: &Context, memory: &PoolMemory) -> Self {
-        Self(memory.sources.registered().map(|Registration { region, group, .. }| {
-            let inventory = context.regions.inventory(region);
+        Self(memory.sources.registered().map(|Registration { place, group, .. }| {
+            let inventory = context.inventories.inventory(place);
             let revision = inventory.notice_revision(group);
             (inventory, group.clone(), revision)
         }))

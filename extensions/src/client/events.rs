@@ -5,10 +5,10 @@ use std::{
     collections::HashMap,
     hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use capasg_api::{names::addons::NEXT_KUBERNETES_VERSION, time::to_kubernetes};
+use capasg_api::{errors, names::addons::NEXT_KUBERNETES_VERSION, time::to_kubernetes};
 use chrono::Utc;
 use k8s_openapi::{
     api::{
@@ -25,11 +25,14 @@ use serde_json::json;
 use tokio::{
     sync::{Mutex, mpsc},
     task::JoinSet,
-    time::timeout,
+    time::{Instant, sleep, timeout},
 };
 use tracing::warn;
 
-use super::addons;
+use super::{
+    addons,
+    rate::{ALL, Bucket, Clusters, Empty},
+};
 use crate::{
     blocks::{Record, event_name},
     names::{annotations, events},
@@ -47,6 +50,8 @@ const REPEAT: Duration = Duration::from_mins(10);
 const AT_ONCE: usize = 8;
 /// What waits to be written, for each of these. More is dropped: no answer waits for an event.
 const WAITING: usize = 128;
+/// The most written events that one writer remembers.
+const REMEMBERED: usize = 4096;
 /// How long a write may take, so that an API server that does not respond delays no other event for longer.
 const LONGEST_WRITE: Duration = Duration::from_secs(5);
 
@@ -54,7 +59,7 @@ const LONGEST_WRITE: Duration = Duration::from_secs(5);
 enum Item {
     Notice(Notice),
     Record(ClusterKey, Record),
-    Request(ReleaseRequest),
+    Request(ClusterKey, ReleaseRequest),
 }
 
 /// Hands notices, records and requests to a [`Publisher`].
@@ -71,6 +76,10 @@ struct Writer {
     items: mpsc::Receiver<Item>,
     /// When events were last written, by namespace and name.
     published: HashMap<(String, String), Instant>,
+    /// The bounds of Clusters. Each has one writer.
+    clusters: Clusters,
+    /// That of all writers.
+    all: Arc<Mutex<Bucket>>,
 }
 
 impl KubeJournal {
@@ -78,11 +87,13 @@ impl KubeJournal {
     #[must_use]
     pub fn new(client: &Client, instance: &str) -> (Self, Publisher) {
         let (mut queues, mut writers) = (Vec::new(), Vec::new());
+        let all = Arc::new(Mutex::new(Bucket::new(ALL, Instant::now())));
         for _ in 0..AT_ONCE {
             let (hand_on, items) = mpsc::channel(WAITING);
             queues.push(hand_on);
             let (client, instance) = (client.clone(), instance.to_owned());
-            writers.push(Arc::new(Mutex::new(Writer { client, instance, items, published: HashMap::new() })));
+            let (published, clusters, all) = (HashMap::new(), Clusters::default(), Arc::clone(&all));
+            writers.push(Arc::new(Mutex::new(Writer { client, instance, items, published, clusters, all })));
         }
         (Self(queues), Publisher(writers))
     }
@@ -109,7 +120,7 @@ impl Journal for KubeJournal {
     }
 
     fn request(&self, cluster: &ClusterKey, request: ReleaseRequest) {
-        self.hand_on(cluster, Item::Request(request));
+        self.hand_on(cluster, Item::Request(cluster.clone(), request));
     }
 }
 
@@ -132,19 +143,24 @@ impl Publisher {
 impl Writer {
     async fn run(&mut self) {
         while let Some(item) = self.items.recv().await {
+            if !self.may_write(&item).await {
+                continue;
+            }
             let (what, written) = match &item {
                 Item::Notice(notice) => (notice.reason, timeout(LONGEST_WRITE, self.publish(notice)).await),
                 Item::Record(cluster, record) => {
                     (events::HOOK_RECORD, timeout(LONGEST_WRITE, self.record(cluster, record)).await)
                 }
-                Item::Request(request) => {
+                Item::Request(_, request) => {
                     let written = addons::request(self.client.clone(), request);
                     (NEXT_KUBERNETES_VERSION, timeout(LONGEST_WRITE, written).await)
                 }
             };
             match written {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => warn!(%error, what, "failed to write an event or a status"),
+                Ok(Err(error)) => {
+                    warn!(error = errors::of_request(&error), what, "failed to write an event or a status");
+                }
                 Err(_) => {
                     warn!(what, "failed to write an event or a status: the API server does not respond");
                 }
@@ -152,15 +168,35 @@ impl Writer {
         }
     }
 
-    /// Writes an event unless it was written shortly before.
-    async fn publish(&mut self, notice: &Notice) -> Result<(), kube::Error> {
+    /// Whether an item is new, and within the bounds of its Cluster. Waits for the bound of all Clusters.
+    async fn may_write(&mut self, item: &Item) -> bool {
         let now = Instant::now();
         self.published.retain(|_, at| now.duration_since(*at) < REPEAT);
-        let name = name_of(notice);
-        let key = (notice.cluster.namespace.clone(), name.clone());
-        if !notice.is_change && self.published.contains_key(&key) {
-            return Ok(());
+        let (cluster, bound) = match item {
+            Item::Notice(notice) if !notice.is_change && self.published.contains_key(&key_of(notice)) => {
+                return false;
+            }
+            Item::Notice(notice) => (&notice.cluster, self.clusters.event(&notice.cluster, now)),
+            Item::Record(cluster, _) | Item::Request(cluster, _) => {
+                (cluster, self.clusters.change(cluster, now))
+            }
+        };
+        if let Err(Empty { is_new, .. }) = bound {
+            if is_new {
+                let ClusterKey { namespace, name, .. } = cluster;
+                warn!(namespace, name, "dropped events or requests of a Cluster, since it has too many");
+            }
+            return false;
         }
+        loop {
+            let Err(Empty { next, .. }) = self.all.lock().await.take(Instant::now()) else { return true };
+            sleep(next).await;
+        }
+    }
+
+    /// Writes an event.
+    async fn publish(&mut self, notice: &Notice) -> Result<(), kube::Error> {
+        let name = name_of(notice);
         let api: Api<Event> = Api::namespaced(self.client.clone(), &notice.cluster.namespace);
         let event = event_of(&name, notice, &self.instance);
         match api.create(&PostParams::default(), &event).await {
@@ -172,7 +208,11 @@ impl Writer {
             }
             created => drop(created?),
         }
-        self.published.insert(key, now);
+        // Forgotten ones are written once more when they repeat.
+        if self.published.len() >= REMEMBERED {
+            self.published.clear();
+        }
+        self.published.insert(key_of(notice), Instant::now());
         Ok(())
     }
 
@@ -203,6 +243,10 @@ impl Writer {
 fn name_of(notice: &Notice) -> String {
     let ClusterKey { name, uid, .. } = &notice.cluster;
     event_name(name, ".", &[uid, notice.hook.name(), notice.reason, &notice.message])
+}
+
+fn key_of(notice: &Notice) -> (String, String) {
+    (notice.cluster.namespace.clone(), name_of(notice))
 }
 
 fn event_of(name: &str, notice: &Notice, instance: &str) -> Event {
@@ -323,6 +367,31 @@ mod tests {
         let held = event["metadata"]["annotations"][annotations::HOOK_BLOCKS].as_str().unwrap();
         assert_eq!(Record::from_json(held), Some(second));
         assert_eq!((&event["reason"], &event["series"]["count"]), (&json!("HookRecord"), &json!(2)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_writes_of_one_cluster_and_of_all_together_are_bounded() {
+        let (api, client) = ApiServer::start();
+        replica(&client, |journal| {
+            for number in 0..100 {
+                journal.publish(notice(&number.to_string()));
+            }
+            journal.record(&cluster(), &record(0, &[]));
+        })
+        .await;
+        assert_eq!(api.events().len(), 51, "its record is written");
+        // Nothing of other Clusters is lost, but it takes its time.
+        let started = Instant::now();
+        replica(&client, |journal| {
+            for number in 0..500 {
+                let cluster = ClusterKey { name: number.to_string(), ..cluster() };
+                journal.publish(Notice { cluster, ..notice("a") });
+            }
+        })
+        .await;
+        assert_eq!(api.events().len(), 551);
+        let seconds = started.elapsed().as_secs();
+        assert!((20..=21).contains(&seconds), "{seconds} s: 100 at once, and 20 more each second");
     }
 
     #[tokio::test(start_paused = true)]

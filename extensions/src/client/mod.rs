@@ -3,6 +3,7 @@
 mod addons;
 mod events;
 mod history;
+mod rate;
 mod reader;
 #[cfg(test)]
 mod testing;

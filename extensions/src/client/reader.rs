@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use capasg_api::{
-    ASGMachinePool,
+    ASGMachinePool, errors,
     names::{addons::Phase, labels::CLUSTER_NAME},
 };
 use k8s_openapi::api::events::v1::Event;
@@ -19,11 +19,13 @@ use crate::{
     blocks::Record,
     names::annotations::HOOK_BLOCKS,
     ports::{AddonFacts, Kind, Kubernetes, MachineFacts, PoolList, ReadError},
-    protocol::ClusterKey,
+    protocol::{Cluster, ClusterKey},
 };
 
 /// Core's label on the Machines of the control plane.
 const CONTROL_PLANE: &str = "cluster.x-k8s.io/control-plane";
+/// Versions of core's kinds, of which the fields that are read are the same. Cores up to v1.10 serve the older one alone.
+const CORE_VERSIONS: [&str; 2] = ["v1beta2", "v1beta1"];
 /// Objects in one page of a list.
 const PAGE: u32 = 500;
 
@@ -33,6 +35,20 @@ pub struct KubeReader(pub Client);
 
 #[async_trait]
 impl Kubernetes for KubeReader {
+    async fn cluster(&self, claimed: &Cluster) -> Result<Option<Cluster>, ReadError> {
+        let Some(key) = claimed.key() else { return Ok(None) };
+        for version in CORE_VERSIONS {
+            let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("cluster.x-k8s.io", version, "Cluster"));
+            let api: Api<DynamicObject> = Api::namespaced_with(self.0.clone(), &key.namespace, &kind);
+            let found = api.get_opt(&key.name).await.map_err(|error| failed(&error, "Clusters"))?;
+            // An object that was read can be written.
+            if let Some(value) = found.and_then(|found| serde_json::to_value(found).ok()) {
+                return Ok(Some(Cluster::from(value)).filter(|live| claimed.is_same_object(live)));
+            }
+        }
+        Ok(None)
+    }
+
     async fn pools(&self, cluster: &ClusterKey) -> Result<PoolList, ReadError> {
         let kind = ApiResource::erase::<ASGMachinePool>(&());
         let mut found = self.list_of(&kind, cluster, "ASGMachinePools").await?.unwrap_or_default();
@@ -44,7 +60,10 @@ impl Kubernetes for KubeReader {
             match object.try_parse() {
                 Ok(pool) => list.pools.push(pool),
                 Err(error) => {
-                    warn!(%error, name, "failed to decode an ASGMachinePool");
+                    warn!(
+                        error = errors::without_values(&error.to_string()),
+                        name, "failed to decode an ASGMachinePool"
+                    );
                     list.undecoded.push(name);
                 }
             }
@@ -53,8 +72,7 @@ impl Kubernetes for KubeReader {
     }
 
     async fn machines(&self, cluster: &ClusterKey) -> Result<Vec<MachineFacts>, ReadError> {
-        // Cores up to v1.10 serve the older version alone, whose fields are the same.
-        for version in ["v1beta2", "v1beta1"] {
+        for version in CORE_VERSIONS {
             let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("cluster.x-k8s.io", version, "Machine"));
             if let Some(machines) = self.list_of(&kind, cluster, "Machines").await? {
                 let mut machines: Vec<_> = machines.iter().map(facts_of).collect();
@@ -156,7 +174,7 @@ where
 
 /// The cause is logged and stays out of answers.
 fn failed(error: &kube::Error, kind: &'static str) -> ReadError {
-    warn!(%error, kind, "failed to read objects for a hook");
+    warn!(error = errors::of_request(error), kind, "failed to read objects for a hook");
     ReadError { kind }
 }
 

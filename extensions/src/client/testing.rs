@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 /// The objects of one namespace, and the requests for them.
 #[derive(Default)]
 pub(crate) struct ApiServer {
+    cluster: Mutex<Option<Value>>,
     events: Mutex<BTreeMap<String, Value>>,
     pools: Mutex<Vec<Value>>,
     charts: Mutex<Vec<Value>>,
@@ -35,6 +36,11 @@ impl ApiServer {
     /// The events by name.
     pub(crate) fn events(&self) -> BTreeMap<String, Value> {
         self.events.lock().unwrap().clone()
+    }
+
+    /// Sets the Cluster, in the only version of its API that is served.
+    pub(crate) fn set_cluster(&self, cluster: Value) {
+        *self.cluster.lock().unwrap() = Some(cluster);
     }
 
     pub(crate) fn set_pools(&self, pools: Vec<Value>) {
@@ -89,6 +95,7 @@ impl ApiServer {
         }
         let (status, answer) = match (resource, name) {
             ("events", _) => self.event(parts.method.as_str(), name, sent),
+            ("clusters", Some(name)) => self.cluster(path[3], path[namespace + 1], name),
             ("asgmachinepools", None) => (200, list(&self.pools.lock().unwrap())),
             ("machines", None) => {
                 let machines = self.machines.lock().unwrap();
@@ -105,6 +112,14 @@ impl ApiServer {
             other => panic!("{other:?}"),
         };
         Ok(Response::builder().status(status).body(Body::from(answer.to_string().into_bytes())).unwrap())
+    }
+
+    fn cluster(&self, version: &str, namespace: &str, name: &str) -> (u16, Value) {
+        let cluster = self.cluster.lock().unwrap().clone().unwrap_or_default();
+        let is = cluster["apiVersion"] == format!("cluster.x-k8s.io/{version}")
+            && cluster["metadata"]["namespace"] == namespace
+            && cluster["metadata"]["name"] == name;
+        if is { (200, cluster) } else { failure(404, "NotFound") }
     }
 
     /// Rejects a change of the text of an event, as the real one does.

@@ -12,7 +12,7 @@ use crate::{
     gates::{Addons, Pools},
     names::annotations,
     ports::Kubernetes as _,
-    protocol::{ClusterKey, Hook},
+    protocol::{Cluster, ClusterKey, Hook},
     testing::{TestClock, World, annotated, call, condition, ready_pool, request},
 };
 
@@ -31,17 +31,24 @@ async fn cost(
         clock: Arc::new(TestClock(world)),
         gates: vec![Box::new(Pools), Box::new(Addons)],
         blocks: Blocks::default(),
+        unread: Blocks::default(),
         lookups: None,
     };
     let extension = Extension::new(services, &Hook::ALL);
     api.requests();
     for (hook, request) in calls {
+        api.set_cluster(request["cluster"].clone());
         assert_eq!(call(&extension, *hook, request).await["status"], "Success", "{hook}");
     }
     // The journal is dropped with it, and the publisher returns once it has published all.
     drop(extension);
     publisher.run().await;
-    api.requests()
+    let mut counted = api.requests();
+    // A request that says something of one Cluster costs a read of it.
+    let topology = [Hook::DiscoverVariables, Hook::GeneratePatches, Hook::ValidateTopology];
+    let read = calls.iter().filter(|(hook, _)| !topology.contains(hook)).count();
+    assert_eq!(counted.remove("GET clusters").unwrap_or_default(), read);
+    counted
 }
 
 fn requests<const N: usize>(counted: [(&str, usize); N]) -> BTreeMap<String, usize> {
@@ -126,6 +133,31 @@ async fn a_pool_that_cannot_be_decoded_hides_no_other() {
     let list = KubeReader(client).pools(&cluster).await.unwrap();
     let names: Vec<_> = list.pools.iter().map(kube::ResourceExt::name_any).collect();
     assert_eq!((names, list.undecoded), (vec!["a".to_owned()], vec!["b".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_cluster_is_that_of_the_same_namespace_name_and_uid_in_each_version() {
+    let (api, client) = ApiServer::start();
+    let reader = KubeReader(client);
+    let claimed = |field: &str, value: serde_json::Value| {
+        let mut cluster = request(Hook::BeforeClusterUpgrade, json!({}))["cluster"].clone();
+        cluster["metadata"][field] = value;
+        Cluster::from(cluster)
+    };
+    for version in ["v1beta2", "v1beta1"] {
+        let mut live = request(Hook::BeforeClusterUpgrade, json!({}))["cluster"].clone();
+        live["apiVersion"] = json!(format!("cluster.x-k8s.io/{version}"));
+        live["metadata"]["annotations"] = json!({"a": "live"});
+        api.set_cluster(live);
+        let posted = claimed("annotations", json!({"a": "posted"}));
+        let found = reader.cluster(&posted).await.unwrap().unwrap();
+        assert_eq!(found.annotation("a"), Some("live"), "{version}");
+        for (field, value) in
+            [("uid", json!("2")), ("uid", json!(null)), ("name", json!("a")), ("namespace", json!("b"))]
+        {
+            assert_eq!(reader.cluster(&claimed(field, value)).await, Ok(None), "{version}, {field}");
+        }
+    }
 }
 
 #[tokio::test]

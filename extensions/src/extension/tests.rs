@@ -191,6 +191,49 @@ async fn a_cluster_that_is_known_to_have_no_pools_is_not_delayed_by_slow_reads()
     assert_eq!(call(&extension, hook, &request(hook, json!({}))).await["retryAfterSeconds"], 10);
 }
 
+// Rules: R7
+#[tokio::test]
+async fn what_is_remembered_or_repeated_of_a_request_is_short() {
+    let world = World::empty();
+    let extension = world.extension();
+    let long = "x".repeat(100_000);
+    let protection = json!({"asg.infrastructure.cluster.x-k8s.io/deletion-protection": "true"});
+    let mut body = crate::testing::annotated(Hook::BeforeClusterDelete, &protection, &json!({}));
+    let mut odd = body.clone();
+    odd["cluster"]["metadata"]["uid"] = json!(long);
+    let response = call(&extension, Hook::BeforeClusterDelete, &odd).await;
+    assert_eq!(response["status"], "Failure", "no Cluster has it");
+    assert!(response.to_string().len() < 2048);
+    assert!(extension.services().blocks.current(*world.now.lock().unwrap()).is_empty());
+    body["cluster"]["spec"]["topology"]["version"] = json!(long);
+    assert!(call(&extension, Hook::BeforeClusterDelete, &body).await["retryAfterSeconds"].as_i64() > Some(0));
+    let blocked = extension.services().blocks.current(*world.now.lock().unwrap());
+    assert_eq!(blocked.len(), 1);
+    assert!(world.record.lock().unwrap().as_ref().unwrap().version.len() <= 128);
+
+    for (hook, more) in [
+        (Hook::BeforeClusterUpgrade, json!({"toKubernetesVersion": long})),
+        (Hook::GenerateUpgradePlan, json!({"toKubernetesVersion": long})),
+        (Hook::BeforeClusterUpgrade, json!({"settings": {long.as_str(): ""}})),
+        (Hook::BeforeClusterUpgrade, json!({"settings": {"kubernetesVersions": long}})),
+        (Hook::BeforeClusterUpgrade, json!({"controlPlaneUpgrades": long})),
+    ] {
+        let response = call(&extension, hook, &request(hook, more)).await;
+        assert_eq!(response["status"], "Failure");
+        assert!(response.to_string().len() < 2048, "{hook}: {} bytes", response.to_string().len());
+    }
+    let mut body = request(Hook::BeforeClusterUpgrade, json!({}));
+    world.set_pools(vec![ready_pool("a")]);
+    let windows = format!("[{{schedule: '0 0 * * *', durationSeconds: 86400}}]{}", " ".repeat(100_000));
+    body["cluster"]["metadata"]["annotations"] =
+        json!({"asg.infrastructure.cluster.x-k8s.io/maintenance-windows": windows});
+    let response = call(&extension, Hook::BeforeClusterUpgrade, &body).await;
+    assert!(
+        response["message"].as_str().unwrap().contains("must not have more than 65536 bytes"),
+        "{response}"
+    );
+}
+
 /// Any JSON, with the names that requests have among others.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![

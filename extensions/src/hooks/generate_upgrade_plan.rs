@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 
 use crate::{
-    call::Call,
+    call::{Call, shortened},
     gates::missing_images,
     handler::Handler,
     protocol::{GenerateUpgradePlanRequest, GenerateUpgradePlanResponse, Hook, Response as _, UpgradeStep},
@@ -29,7 +29,7 @@ impl Handler for GenerateUpgradePlan {
         };
         match answer(&request, &call.settings.kubernetes_versions, &missing) {
             Ok(response) => response,
-            Err(message) => GenerateUpgradePlanResponse::failure(message),
+            Err(message) => GenerateUpgradePlanResponse::failure(shortened(message)),
         }
     }
 }

@@ -1,9 +1,10 @@
 //! `ValidateTopology`: whether the patched templates of pools are valid. Pure (R6).
 
 use async_trait::async_trait;
+use tokio::task::yield_now;
 
 use crate::{
-    call::Call,
+    call::{Call, shortened},
     handler::Handler,
     protocol::{CommonResponse, Hook, Response as _, ValidateTopologyRequest},
     topology::{self, Holders, Variables, is_pool_template},
@@ -21,20 +22,28 @@ impl Handler for ValidateTopology {
     type Response = CommonResponse;
 
     async fn handle(&self, request: ValidateTopologyRequest, _: &Call) -> CommonResponse {
-        let mut problems = Vec::new();
-        let holders = Holders::of(request.items.iter().map(|item| (&item.holder_reference, &item.object)));
-        for item in request.items.iter().filter(|item| is_pool_template(&item.object)) {
+        let (mut problems, mut more) = (Vec::new(), 0);
+        let templates = request.items.iter().filter_map(|item| Some((item, topology::read(&item.object)?)));
+        let templates: Vec<_> = templates.collect();
+        let holders =
+            Holders::of(templates.iter().map(|(item, template)| (&item.holder_reference, template)));
+        for (item, template) in templates.iter().filter(|(_, template)| is_pool_template(template)) {
+            // A call that is too late ends here.
+            yield_now().await;
             let variables = Variables::of(&request.variables, &item.variables);
             let pool = topology::pool_name(&variables, &item.holder_reference);
             let bootstrap = holders.bootstrap_of(&item.holder_reference);
-            let found = topology::problems(&item.object, bootstrap, &variables);
-            problems.extend(found.into_iter().map(|problem| format!("machine pool {pool}: {problem}")));
+            for problem in topology::problems(template, bootstrap, &variables) {
+                if problems.len() < MOST {
+                    problems.push(shortened(format!("machine pool {pool}: {problem}")));
+                } else {
+                    more += 1;
+                }
+            }
         }
         if problems.is_empty() {
             return CommonResponse::success();
         }
-        let more = problems.len().saturating_sub(MOST);
-        problems.truncate(MOST);
         let rest = if more > 0 { format!("; and {more} more") } else { String::new() };
         CommonResponse::failure(problems.join("; ") + &rest)
     }

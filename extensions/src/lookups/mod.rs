@@ -20,7 +20,7 @@ use tokio::{
 
 pub use self::{
     question::{Answer, ImageSource, Question, Subject, SubnetFacts},
-    reader::RegionReader,
+    reader::InventoryReader,
 };
 
 /// How long a hook waits for answers in all.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use capasg_cloud::{CloudError, ErrorClass, Inventory, Regions, Selector, VcpuQuota};
+use capasg_cloud::{CloudError, ErrorClass, Inventories, Inventory, Place, Selector, VcpuQuota};
 use tracing::{debug, warn};
 
 use super::{Answer, ImageSource, NoAnswer, Question, Reader, SubnetFacts};
@@ -15,14 +15,15 @@ use super::{Answer, ImageSource, NoAnswer, Question, Reader, SubnetFacts};
 const MOST_REGIONS: usize = 64;
 
 /// Reads from any region.
-pub struct RegionReader(pub Arc<Regions>);
+pub struct InventoryReader(pub Arc<Inventories>);
 
-impl RegionReader {
+impl InventoryReader {
     /// The inventory of a region; `None` if it cannot be the name of one, which would become part of a host name.
     fn inventory(&self, region: &str) -> Option<Arc<Inventory>> {
-        let open = self.0.open_regions();
-        let is_open = open.iter().any(|(name, _)| name == region);
-        (is_open || (is_region(region) && open.len() < MOST_REGIONS)).then(|| self.0.inventory(region))
+        let place = Place::of_process(region);
+        let open = self.0.open();
+        let is_open = open.iter().any(|(known, _)| *known == place);
+        (is_open || (is_region(region) && open.len() < MOST_REGIONS)).then(|| self.0.inventory(&place))
     }
 }
 
@@ -42,7 +43,7 @@ fn is_region(name: &str) -> bool {
 }
 
 #[async_trait]
-impl Reader for RegionReader {
+impl Reader for InventoryReader {
     async fn read(&self, question: &Question) -> Result<Answer, NoAnswer> {
         let region = question.region();
         let inventory = self.inventory(region).ok_or(NoAnswer)?;

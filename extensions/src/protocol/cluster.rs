@@ -1,11 +1,31 @@
 //! The Cluster of a request, in whichever version of its API core sends it (R8).
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeSeed as _};
 use serde_json::Value;
 
-/// A Cluster as JSON, with accessors for what hooks read. No content makes a request unreadable: a field of another type
+use super::kept::Kept;
+
+/// What hooks read of a Cluster. The rest of its status and the managed fields are most of it.
+const KEPT: Kept = Kept::Members(&[
+    (
+        "metadata",
+        Kept::Members(&[
+            ("name", Kept::All),
+            ("namespace", Kept::All),
+            ("uid", Kept::All),
+            ("annotations", Kept::All),
+            ("deletionTimestamp", Kept::All),
+        ]),
+    ),
+    ("spec", Kept::Members(&[("topology", Kept::All)])),
+    ("status", Kept::Members(&[("conditions", Kept::All)])),
+]);
+/// The longest UID and version in bytes. They are remembered, and a UID has 36.
+const LONGEST: usize = 128;
+
+/// What hooks read of a Cluster as JSON, with accessors. No content makes a request unreadable: a field of another type
 /// counts as absent.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Cluster(Value);
 
@@ -16,8 +36,14 @@ pub struct ClusterKey {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Its UID; empty if the request has none.
+    /// Its UID; empty if the request has none, or one that is longer than 128 bytes.
     pub uid: String,
+}
+
+impl<'de> Deserialize<'de> for Cluster {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        KEPT.deserialize(deserializer).map(Self)
+    }
 }
 
 impl From<Value> for Cluster {
@@ -40,8 +66,27 @@ impl Cluster {
         let field = |name: &str| self.text(&format!("/metadata/{name}"));
         let namespace = field("namespace").filter(|name| is_namespace(name))?;
         let name = field("name").filter(|name| is_name(name))?;
-        let uid = field("uid").unwrap_or_default();
+        let uid = field("uid").filter(|uid| is_short(uid)).unwrap_or_default();
         Some(ClusterKey { namespace: namespace.to_owned(), name: name.to_owned(), uid: uid.to_owned() })
+    }
+
+    /// Whether both have the same namespace, name and UID. One without a UID is no other.
+    #[must_use]
+    pub fn is_same_object(&self, other: &Self) -> bool {
+        self.key().filter(|key| !key.uid.is_empty()).is_some_and(|key| other.key() == Some(key))
+    }
+
+    /// Whether the Cluster is being deleted.
+    #[must_use]
+    pub fn is_being_deleted(&self) -> bool {
+        self.text("/metadata/deletionTimestamp").is_some()
+    }
+
+    /// Whether a condition is true.
+    #[must_use]
+    pub fn has_condition(&self, kind: &str) -> bool {
+        let conditions = self.0.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+        conditions.filter(|one| one["type"] == kind).any(|one| one["status"] == "True")
     }
 
     /// The value of an annotation.
@@ -50,10 +95,10 @@ impl Cluster {
         self.0.pointer("/metadata/annotations")?.get(key)?.as_str()
     }
 
-    /// The version that the user requests, `spec.topology.version`.
+    /// The version that the user requests, `spec.topology.version`, of at most 128 bytes.
     #[must_use]
     pub fn version(&self) -> Option<&str> {
-        self.text("/spec/topology/version")
+        self.text("/spec/topology/version").filter(|version| is_short(version))
     }
 
     /// The topology; null without one.
@@ -82,6 +127,11 @@ impl Cluster {
     fn text(&self, pointer: &str) -> Option<&str> {
         self.0.pointer(pointer)?.as_str().filter(|text| !text.is_empty())
     }
+}
+
+/// Whether a UID or a version is one that may be remembered and repeated.
+pub(crate) fn is_short(version: &str) -> bool {
+    version.len() <= LONGEST
 }
 
 fn is_namespace(name: &str) -> bool {
@@ -130,6 +180,25 @@ mod tests {
             assert_eq!(cluster.topology()["workers"]["machinePools"][0]["class"], "default");
             let key = cluster.key().unwrap();
             assert_eq!((key.namespace.as_str(), key.name.as_str(), key.uid.as_str()), ("teams", "prod", "1"));
+        }
+    }
+
+    #[test]
+    fn only_what_hooks_read_is_kept() {
+        let object = json!({
+            "kind": "Cluster", "status": {"conditions": [{}], "phase": "Provisioned"},
+            "metadata": {"name": "prod", "namespace": "teams", "managedFields": [{}], "labels": {"a": "b"}},
+            "spec": {"topology": {"version": "v1.36.3", "workers": {}}, "paused": true},
+        });
+        let kept = json!({
+            "metadata": {"name": "prod", "namespace": "teams"},
+            "spec": {"topology": {"version": "v1.36.3", "workers": {}}},
+            "status": {"conditions": [{}]},
+        });
+        let read = |object: &Value| serde_json::from_str::<Cluster>(&object.to_string()).unwrap();
+        assert_eq!(read(&object), Cluster(kept));
+        for odd in [json!(null), json!([{}]), json!("a"), json!(1.5), json!({"metadata": [1], "spec": -1})] {
+            assert_eq!((read(&odd).key(), read(&odd).version()), (None, None), "{odd}");
         }
     }
 

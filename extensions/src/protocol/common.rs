@@ -18,6 +18,16 @@ pub trait Request: DeserializeOwned + Send + 'static {
     fn cluster(&self) -> Option<&Cluster> {
         None
     }
+
+    /// The same, to be replaced.
+    fn cluster_mut(&mut self) -> Option<&mut Cluster> {
+        None
+    }
+
+    /// The Kubernetes versions that the Cluster has, or will have, as the request says.
+    fn versions(&self) -> Vec<&str> {
+        Vec::new()
+    }
 }
 
 /// A response to core.

@@ -86,6 +86,20 @@ impl UpgradeRequest {
     }
 }
 
+impl UpgradedRequest {
+    /// The steps that follow.
+    #[must_use]
+    pub fn steps(&self) -> UpgradeSteps<'_> {
+        UpgradeSteps { control_plane: &self.control_plane_upgrades, workers: &self.workers_upgrades }
+    }
+}
+
+/// Those that are given of a version and of the steps that follow.
+fn versions<'a>(version: &'a str, steps: UpgradeSteps<'a>) -> Vec<&'a str> {
+    let steps = steps.control_plane.iter().chain(steps.workers).map(|step| step.version.as_str());
+    steps.chain([version]).filter(|version| !version.is_empty()).collect()
+}
+
 impl Request for ClusterRequest {
     fn settings(&self) -> &Settings {
         &self.settings
@@ -93,6 +107,10 @@ impl Request for ClusterRequest {
 
     fn cluster(&self) -> Option<&Cluster> {
         Some(&self.cluster)
+    }
+
+    fn cluster_mut(&mut self) -> Option<&mut Cluster> {
+        Some(&mut self.cluster)
     }
 }
 
@@ -104,6 +122,14 @@ impl Request for UpgradeRequest {
     fn cluster(&self) -> Option<&Cluster> {
         Some(&self.cluster)
     }
+
+    fn cluster_mut(&mut self) -> Option<&mut Cluster> {
+        Some(&mut self.cluster)
+    }
+
+    fn versions(&self) -> Vec<&str> {
+        versions(&self.to_kubernetes_version, self.steps())
+    }
 }
 
 impl Request for UpgradedRequest {
@@ -113,5 +139,13 @@ impl Request for UpgradedRequest {
 
     fn cluster(&self) -> Option<&Cluster> {
         Some(&self.cluster)
+    }
+
+    fn cluster_mut(&mut self) -> Option<&mut Cluster> {
+        Some(&mut self.cluster)
+    }
+
+    fn versions(&self) -> Vec<&str> {
+        versions(&self.kubernetes_version, self.steps())
     }
 }

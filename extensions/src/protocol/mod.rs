@@ -6,17 +6,20 @@ mod cluster;
 mod common;
 mod discovery;
 mod hook;
+mod kept;
 mod lifecycle;
+mod template;
 mod topology;
 mod upgrade_plan;
 mod variables;
 
-pub(crate) use cluster::is_name;
 pub use cluster::{Cluster, ClusterKey};
+pub(crate) use cluster::{is_name, is_short};
 pub use common::{CommonResponse, FailurePolicy, Request, Response, RetryResponse, Settings, Status};
 pub use discovery::{DiscoveryResponse, ExtensionHandler, RequestHook};
 pub use hook::{Hook, UnknownHook};
 pub use lifecycle::{ClusterRequest, UpgradeRequest, UpgradeStep, UpgradeSteps, UpgradedRequest};
+pub use template::Template;
 pub use topology::{
     GeneratePatchesRequest, GeneratePatchesRequestItem, GeneratePatchesResponse, GeneratePatchesResponseItem,
     HolderReference, PatchType, ValidateTopologyRequest, ValidateTopologyRequestItem, Variable,

@@ -4,7 +4,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Request, Response, Settings, Status, common::null_is_empty};
+use super::{Request, Response, Settings, Status, Template, common::null_is_empty};
 
 /// The request of `GeneratePatches`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct GeneratePatchesRequestItem {
     pub holder_reference: HolderReference,
     /// The template.
     #[serde(default)]
-    pub object: Value,
+    pub object: Template,
     /// The variables of this template, which override those of all.
     #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<Variable>,
@@ -96,7 +96,7 @@ pub struct ValidateTopologyRequestItem {
     pub holder_reference: HolderReference,
     /// The template.
     #[serde(default)]
-    pub object: Value,
+    pub object: Template,
     /// The variables of this template, which override those of all.
     #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<Variable>,

@@ -50,6 +50,10 @@ impl Request for GenerateUpgradePlanRequest {
     fn cluster(&self) -> Option<&Cluster> {
         Some(&self.cluster)
     }
+
+    fn cluster_mut(&mut self) -> Option<&mut Cluster> {
+        Some(&mut self.cluster)
+    }
 }
 
 impl Response for GenerateUpgradePlanResponse {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    PatchError, SPEC,
+    PatchError, SPEC, kind_of,
     merge::difference,
     variables::PoolVariables,
     volumes::{FileSystem, VolumeVariable},
@@ -16,8 +16,13 @@ pub(super) const KIND: &str = "KubeadmConfigTemplate";
 
 /// Whether an object is a bootstrap template that can be patched.
 pub(crate) fn is_bootstrap_template(object: &Value) -> bool {
-    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
-    text("apiVersion").starts_with(GROUP) && text("kind") == KIND
+    let (api_version, kind) = kind_of(object);
+    is_of_kind(api_version, kind)
+}
+
+/// The same by version and kind.
+pub(super) fn is_of_kind(api_version: &str, kind: &str) -> bool {
+    api_version.starts_with(GROUP) && kind == KIND
 }
 
 /// A JSON merge patch below `spec.template.spec`; `None` if nothing changes.

@@ -22,7 +22,7 @@ use thiserror::Error;
 pub(crate) use self::{
     holders::Holders,
     planned::{PlannedPool, planned_pools, templates_of},
-    templates::patch,
+    templates::{patch, read},
     validate::problems,
 };
 use crate::protocol::{HolderReference, Variable};
@@ -52,8 +52,14 @@ pub(crate) enum PatchError {
 
 /// Whether an object is a template of our pools.
 pub(crate) fn is_pool_template(object: &Value) -> bool {
-    let is = |field: &str, expected: &str| object.get(field).and_then(Value::as_str) == Some(expected);
-    is("apiVersion", API_VERSION) && is("kind", KIND)
+    let (api_version, kind) = kind_of(object);
+    api_version == API_VERSION && kind == KIND
+}
+
+/// The version and the kind of an object; empty where it has none.
+fn kind_of(object: &Value) -> (&str, &str) {
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    (text("apiVersion"), text("kind"))
 }
 
 /// The variables of a template: those of all, overridden by its own; `builtin` is merged.

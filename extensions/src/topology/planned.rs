@@ -17,6 +17,9 @@ use crate::{
     settings::Settings,
 };
 
+/// The most machine pools that the schema of a Cluster accepts.
+const MOST: usize = 2000;
+
 /// A pool that is to be created. What is not known is `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct PlannedPool {
@@ -63,7 +66,7 @@ pub(crate) fn planned_pools(
 ) -> Vec<PlannedPool> {
     let topology = cluster.topology();
     let all: Vec<Variable> = decoded(topology, "/variables").unwrap_or_default();
-    let pools = items(topology, "/workers/machinePools").filter_map(|pool| {
+    let pools = items(topology, "/workers/machinePools").take(MOST).filter_map(|pool| {
         let of_class = text(pool, "/class")?;
         let template = templates.get(of_class).filter(|template| is_pool_template(template))?;
         let own: Vec<Variable> = decoded(pool, "/variables/overrides").unwrap_or_default();

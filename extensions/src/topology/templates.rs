@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::{
-    PatchError, Variables,
-    bootstrap::{is_bootstrap_template, patch as patch_of_bootstrap},
+    API_VERSION, KIND, PatchError, Variables,
+    bootstrap::{is_bootstrap_template, is_of_kind, patch as patch_of_bootstrap},
     is_pool_template,
     patch::patch as patch_of_pool,
     variables::PoolVariables,
 };
-use crate::settings::Settings;
+use crate::{protocol::Template, settings::Settings};
 
 /// The patch of a template of a pool; `None` if nothing changes, or if the template is not one of those that are patched.
 ///
@@ -27,4 +27,11 @@ pub(crate) fn patch(
     } else {
         Ok(None)
     }
+}
+
+/// The template, if it is one of our pools or one of their bootstrap data.
+pub(crate) fn read(template: &Template) -> Option<Value> {
+    template.of_kind(|api_version, kind| {
+        (api_version == API_VERSION && kind == KIND) || is_of_kind(api_version, kind)
+    })
 }

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use capasg_api::ASGMachinePoolSpec;
+use capasg_test_objects::with;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -366,4 +367,23 @@ async fn a_topology_of_20_pools_is_patched_fast() {
     }
     times.sort();
     assert!(times[10].as_millis() < 1000, "{times:?}");
+}
+
+// Rules: R9
+#[tokio::test]
+async fn an_answer_is_not_many_times_larger_than_its_request() {
+    let items: Vec<Value> = (0..1000).map(|_| item(&template(), &json!([]))).collect();
+    let tags: serde_json::Map<String, Value> =
+        (0..40).map(|number| (format!("tag-{number}"), "x".repeat(1000).into())).collect();
+    let patches = request(Hook::GeneratePatches, &json!({}), &json!([variable("asgTags", tags)]), &items);
+    let response = answer(&patches).await;
+    assert_eq!((&response["status"], &response["items"]), (&json!("Failure"), &Value::Null));
+    assert_eq!(response["message"], "the patches have more than 4194304 bytes");
+
+    let builtin = variable("builtin", json!({"machinePool": {"topologyName": "x".repeat(100_000)}}));
+    let broken = with(template(), "spec/template/spec/subnets", json!([]));
+    let items: Vec<Value> = (0..100).map(|_| item(&broken, &json!([]))).collect();
+    let response = answer(&request(Hook::ValidateTopology, &json!({}), &json!([builtin]), &items)).await;
+    let message = response["message"].as_str().unwrap();
+    assert!(message.len() < 16 * 1024 && message.ends_with("; and 90 more"), "{} bytes", message.len());
 }

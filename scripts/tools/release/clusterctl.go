@@ -49,23 +49,28 @@ func (p provider) clusterctl(objects []object) ([]byte, error) {
 
 // rename replaces the namespace at the beginning of the names of cluster-scoped objects, and of references to them.
 func (p provider) rename(objects []object, prefix string) error {
-	replace := func(holder map[string]any) error {
-		name, _ := holder["name"].(string)
+	replace := func(holder map[string]any, key string) error {
+		name, _ := holder[key].(string)
 		rest, ok := strings.CutPrefix(name, p.Namespace+"-")
 		if !ok {
 			return fmt.Errorf("the name %s does not begin with %s-", name, p.Namespace)
 		}
-		holder["name"] = prefix + rest
+		holder[key] = prefix + rest
 		return nil
 	}
 	for _, object := range objects {
 		if object.isClusterScoped() {
-			if err := replace(at(object, "metadata")); err != nil {
+			if err := replace(at(object, "metadata"), "name"); err != nil {
 				return err
 			}
 		}
 		if role := at(object, "roleRef"); role != nil && role["kind"] == "ClusterRole" {
-			if err := replace(role); err != nil {
+			if err := replace(role, "name"); err != nil {
+				return err
+			}
+		}
+		if object["kind"] == "ValidatingAdmissionPolicyBinding" {
+			if err := replace(at(object, "spec"), "policyName"); err != nil {
 				return err
 			}
 		}

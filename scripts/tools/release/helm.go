@@ -12,6 +12,7 @@ import (
 var conditions = map[string]string{
 	"CustomResourceDefinition": "crds.enabled",
 	"Namespace":                "namespace.create",
+	"NetworkPolicy":            "networkPolicy.enabled",
 	"PodDisruptionBudget":      "podDisruptionBudget.enabled",
 }
 
@@ -174,6 +175,9 @@ func (p provider) conditionValues(template *template, objects []object) []value 
 		case "Namespace":
 			about := "Whether the release has its namespace, with the labels of Pod Security; not with `--create-namespace`."
 			values = append(values, value{"namespace", about, map[string]any{"create": false}, true})
+		case "NetworkPolicy":
+			about := "Whether the release has a NetworkPolicy, with the flows of docs/users/network-policies.md."
+			values = append(values, value{"networkPolicy", about, map[string]any{"enabled": true}, true})
 		case "PodDisruptionBudget":
 			about := "Whether the release has a PodDisruptionBudget. With one replica it does not block drains."
 			values = append(values, value{"podDisruptionBudget", about, map[string]any{"enabled": true}, true})

@@ -4,7 +4,10 @@ use rcgen::date_time_ymd;
 use tokio::time::{Instant, timeout};
 
 use super::*;
-use crate::tls::{Bounds, TlsListener, serve_http};
+use crate::{
+    server::{Bounds, serve_http},
+    tls::TlsListener,
+};
 
 /// The parameters of a certificate that expired long ago.
 fn expired(name: &str) -> CertificateParams {
@@ -18,7 +21,7 @@ async fn bounded(bounds: Bounds) -> (SocketAddr, Arc<ClientConfig>) {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let (place, authority) = (tempfile::tempdir().unwrap(), Authority::new());
     authority.issue(place.path(), "localhost");
-    let tls = CertificateFolder::new(place.path().to_owned()).server();
+    let tls = CertificateFolder::new(place.path().to_owned()).server(&any_tls());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (extension, _) = extension();
@@ -53,13 +56,13 @@ async fn an_expired_certificate_or_one_for_another_name_is_not_trusted() {
     for params in [expired("localhost"), CertificateParams::new(["other.example.com".to_owned()]).unwrap()] {
         let place = tempfile::tempdir().unwrap();
         authority.issue_from(place.path(), &params);
-        let address = served(CertificateFolder::new(place.path().to_owned()).server()).await;
+        let address = served(CertificateFolder::new(place.path().to_owned()).server(&any_tls())).await;
         for version in [&TLS12, &TLS13] {
             assert!(over_tls(address, &client(&authority, version, None)).await.is_err());
         }
         // The renewed one is.
         authority.issue(place.path(), "localhost");
-        let address = served(CertificateFolder::new(place.path().to_owned()).server()).await;
+        let address = served(CertificateFolder::new(place.path().to_owned()).server(&any_tls())).await;
         assert_eq!(over_tls(address, &client(&authority, &TLS13, None)).await.unwrap(), OK);
     }
 }
@@ -74,7 +77,7 @@ async fn a_client_with_an_expired_certificate_is_not_served() {
     fs::write(&file, authority.certificate.pem()).unwrap();
     let authorities = ClientAuthorities::new(file).unwrap();
     let folder = CertificateFolder::new(place.path().to_owned());
-    let address = served(folder.server_for_clients_of(&authorities)).await;
+    let address = served(folder.server_for_clients_of(&authorities, &any_tls())).await;
     for version in [&TLS12, &TLS13] {
         let by = |own| client(&authority, version, Some(own));
         assert!(over_tls(address, &by(authority.client_from(&expired("core")))).await.is_err());
@@ -119,6 +122,10 @@ struct Hanging;
 
 #[async_trait]
 impl Kubernetes for Hanging {
+    async fn cluster(&self, claimed: &Cluster) -> Result<Option<Cluster>, ReadError> {
+        Ok(Some(claimed.clone()))
+    }
+
     async fn pools(&self, _: &ClusterKey) -> Result<PoolList, ReadError> {
         std::future::pending().await
     }
@@ -150,7 +157,9 @@ async fn a_call_that_waits_for_too_many_others_blocks_with_a_deadline() {
     let path = format!("/hooks.runtime.cluster.x-k8s.io/v1alpha1/{segment}/{handler}?timeout=10s");
     let body = json!({
         "apiVersion": API_VERSION, "kind": "BeforeClusterUpgradeRequest", "toKubernetesVersion": "v1.36.3",
-        "cluster": {"metadata": {"name": "prod", "namespace": "teams"}},
+        "cluster": {
+            "metadata": {"name": "prod", "namespace": "teams"}, "spec": {"topology": {"version": "v1.36.3"}},
+        },
     });
     let post = || {
         let request = Request::post(&path).body(Body::from(body.to_string())).unwrap();

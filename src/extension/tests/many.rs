@@ -7,6 +7,7 @@ use capasg_extensions::blocks::Cause;
 use capasg_test_objects::{is_long, minimal_pool, with};
 
 use super::{requests::Requests, *};
+use crate::intake::Intake;
 
 /// Generated requests of each hook. `make test-all` and `make conformance` take the long form.
 fn requests_per_hook() -> u64 {
@@ -18,6 +19,10 @@ struct ByName;
 
 #[async_trait]
 impl Kubernetes for ByName {
+    async fn cluster(&self, claimed: &Cluster) -> Result<Option<Cluster>, ReadError> {
+        Ok(Some(claimed.clone()))
+    }
+
     async fn pools(&self, cluster: &ClusterKey) -> Result<PoolList, ReadError> {
         let ready = |status: &str| {
             json!([{
@@ -114,6 +119,7 @@ async fn connection() -> (Connection, ExtensionMetrics) {
         clock: Arc::new(Noon),
         gates: vec![Box::new(Pools)],
         blocks: Blocks::default(),
+        unread: Blocks::default(),
         lookups: None,
     };
     let extension = Arc::new(Extension::new(services, &Hook::ALL));
@@ -122,7 +128,7 @@ async fn connection() -> (Connection, ExtensionMetrics) {
     let (place, authority) = (tempfile::tempdir().unwrap(), Authority::new());
     authority.issue(place.path(), "localhost");
     let folder = CertificateFolder::new(place.path().to_owned());
-    let address = served_by(extension, folder.server()).await;
+    let address = served_by(extension, folder.server(&any_tls())).await;
     (Connection::open(address, &client(&authority, &TLS13, None)).await, metrics)
 }
 
@@ -200,4 +206,15 @@ async fn patches_of_20_pools_cost_at_most_40_times_those_of_one_pool() {
     if cfg!(not(debug_assertions)) {
         assert!(many[2] <= Duration::from_millis(50), "20 pools {many:?}");
     }
+}
+
+// Rules: R9
+/// A request of a topology of nearly the largest size has room. How long it takes depends on the build.
+#[test]
+fn the_largest_topology_is_accepted() {
+    let of_one = Requests::topology(2).to_string().len() - Requests::topology(1).to_string().len();
+    // Later pools have longer names.
+    let body = Requests::topology(server::LARGEST / of_one * 99 / 100).to_string();
+    assert!((server::LARGEST * 98 / 100..server::LARGEST).contains(&body.len()), "{}", body.len());
+    assert!(Intake::new(server::BUDGET).cost(body.as_bytes()).is_ok());
 }

@@ -35,7 +35,10 @@ fn resident() -> u64 {
 /// The deletion of a protected Cluster, which blocks.
 fn protected(name: u64) -> Vec<u8> {
     let annotations = json!({"asg.infrastructure.cluster.x-k8s.io/deletion-protection": "true"});
-    let metadata = json!({"name": format!("c-{name}"), "namespace": "teams", "annotations": annotations});
+    let metadata = json!({
+        "name": format!("c-{name}"), "namespace": "teams", "annotations": annotations,
+        "deletionTimestamp": "2026-03-01T00:00:00Z",
+    });
     json!({
         "apiVersion": API_VERSION, "kind": "BeforeClusterDeleteRequest", "cluster": {"metadata": metadata},
     })
@@ -53,6 +56,7 @@ async fn requests_of_ever_new_clusters_leave_nothing_behind() {
         clock: Arc::clone(&clock) as _,
         gates: vec![Box::new(Pools)],
         blocks: Blocks::default(),
+        unread: Blocks::default(),
         lookups: None,
     };
     let extension = Extension::new(services, &Hook::ALL);

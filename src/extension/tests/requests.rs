@@ -134,8 +134,12 @@ fn cluster(random: &mut Random) -> Value {
     json!({
         "apiVersion": if random.chance(50) { "cluster.x-k8s.io/v1beta1" } else { "cluster.x-k8s.io/v1beta2" },
         "kind": "Cluster",
-        "metadata": {"name": random.one_of(&names), "namespace": "teams", "uid": "1", "annotations": annotations},
+        "metadata": {
+            "name": random.one_of(&names), "namespace": "teams", "uid": "1", "annotations": annotations,
+            "deletionTimestamp": "2026-03-01T00:00:00Z",
+        },
         "spec": {"topology": {"version": version(random)}},
+        "status": {"conditions": [{"type": "ControlPlaneInitialized", "status": "True"}]},
     })
 }
 

@@ -20,7 +20,7 @@ const GENERATED: [&str; 6] = [
     "docs/reference/kubernetes-events.md",
 ];
 /// Pages on concepts, which have a picture.
-const PICTURES: [&str; 10] = [
+const PICTURES: [&str; 11] = [
     "docs/contributors/architecture.md",
     "docs/users/addons-lifecycle.md",
     "docs/users/aws-account.md",
@@ -30,6 +30,7 @@ const PICTURES: [&str; 10] = [
     "docs/users/migration.md",
     "docs/users/rollouts.md",
     "docs/users/runtime-extension.md",
+    "docs/users/security.md",
     "docs/users/terminations.md",
 ];
 

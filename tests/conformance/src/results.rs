@@ -280,7 +280,6 @@ mod tests {
         let rules = Rules::load().unwrap();
         let verdict = |id: &str| rules.get(id).and_then(|rule| rule.absent.as_ref()).map(Absent::verdict);
         assert_eq!(verdict("K15"), Some("applies, not shown here"));
-        assert_eq!(verdict("T1"), Some("open"));
         assert_eq!(verdict("A4"), Some("not applicable"));
         assert_eq!(verdict("B6"), None);
     }

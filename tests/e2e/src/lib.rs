@@ -17,6 +17,7 @@ mod moves;
 mod objects;
 mod on_aws;
 mod on_stub;
+mod operators;
 mod patience;
 mod pools;
 mod rig;

@@ -82,6 +82,13 @@ impl Pool {
         &self.name
     }
 
+    /// In another region than that of the test.
+    #[must_use]
+    pub fn in_region(mut self, region: &str) -> Self {
+        region.clone_into(&mut self.region);
+        self
+    }
+
     /// The `ASGMachinePool` alone.
     #[must_use]
     pub fn ours(&self) -> Value {

@@ -163,13 +163,20 @@ impl Scenario {
         self.environment.management().api().kubectl().run(self.in_namespace(args)).await
     }
 
+    /// kubectl with this standard input, in this namespace. Answers its standard output.
+    ///
+    /// # Errors
+    /// When kubectl fails; then with what it said.
+    pub async fn feed(&self, args: &[&str], input: &str) -> Result<String> {
+        self.environment.management().api().kubectl().feed(self.in_namespace(args), input).await
+    }
+
     /// `kubectl apply` of these documents, in this namespace.
     ///
     /// # Errors
     /// When kubectl fails; then with what it said.
     pub async fn apply(&self, documents: &str) -> Result<String> {
-        let args = self.in_namespace(&["apply", "--filename=-"]);
-        self.environment.management().api().kubectl().feed(args, documents).await
+        self.feed(&["apply", "--filename=-"], documents).await
     }
 
     /// clusterctl on the management cluster, in this namespace. Answers its standard output.

@@ -21,7 +21,11 @@ use crate::{
 pub(crate) fn answer(world: &mut World, call: Call) -> Answer {
     let now = world.now;
     let known = operations::find(call.service, &call.action);
-    let caller = world.iam.caller(&call, now);
+    let caller = world.iam.caller(
+        (&call.scope, call.service),
+        (call.access_key.as_deref(), call.session_token.as_deref()),
+        now,
+    );
     let is_identity = known.is_some_and(|known| matches!(known.handler, Handler::Identity(_)));
     let groups = if is_identity {
         Vec::new()

@@ -3,6 +3,7 @@
 use super::{
     case::{CelCase, ValidCase},
     machine::{machine_cases, valid_machines},
+    operators::{operator_cases, valid_operators},
     pool::valid_pools,
     pool_limits::schema_cases_of_pools,
     pool_rules::pool_cases,
@@ -12,7 +13,7 @@ use super::{
 /// At least one wrong object for every CEL rule of every kind.
 #[must_use]
 pub fn cel_cases() -> Vec<CelCase> {
-    [pool_cases(), template_cases(), machine_cases()].concat()
+    [pool_cases(), template_cases(), machine_cases(), operator_cases()].concat()
 }
 
 /// Wrong objects that limits, patterns and enums reject, with a part of the API server's message.
@@ -24,5 +25,5 @@ pub fn schema_cases() -> Vec<CelCase> {
 /// Minimal, maximal and edited objects of every kind, all right.
 #[must_use]
 pub fn valid_cases() -> Vec<ValidCase> {
-    [valid_pools(), valid_templates(), valid_machines()].concat()
+    [valid_pools(), valid_templates(), valid_machines(), valid_operators()].concat()
 }

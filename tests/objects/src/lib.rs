@@ -8,6 +8,7 @@ mod foreign;
 mod generated;
 mod long;
 mod machine;
+mod operators;
 mod pool;
 mod pool_limits;
 mod pool_rules;

@@ -78,9 +78,9 @@ fn identity_cases() -> Vec<CelCase> {
         refused_change("pool-group-removed", named, minimal_pool(), fixed_name),
         refused(
             "pool-identity",
-            with(minimal_pool(), "spec/identityRef", json!({ "kind": "ASGIdentity", "name": "team-a" })),
-            "spec.identityRef: is reserved: identities are not implemented. Remove it to use the AWS \
-             credentials of the controller",
+            with(minimal_pool(), "spec/identityRef", json!({ "kind": "Secret", "name": "team-a" })),
+            "spec.identityRef.kind: must be ASGIdentity, AWSClusterControllerIdentity, AWSClusterRoleIdentity or \
+             AWSClusterStaticIdentity",
         ),
         refused(
             "pool-adoption-of-no-name",

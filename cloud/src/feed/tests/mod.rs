@@ -15,8 +15,9 @@ use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
-    AlwaysLeading, Cadence, CallObserver, Cloud, CloudError, CloudFactory, EventKind, EventOutcome,
-    Inventory, Limits, Queue, QueueMessage, QueueName, RegionParts, Regions, Result, Supervisor,
+    AlwaysLeading, Cadence, CallObserver, CloudError, CloudFactory, Connection, EventKind, EventOutcome,
+    Inventories, Inventory, InventoryParts, Limits, Place, Queue, QueueMessage, QueueName, Result,
+    Supervisor,
     testing::{
         FakeCloud, TokioClock,
         events::{ACCOUNT, REGION},
@@ -126,9 +127,9 @@ pub(super) struct Reported {
 }
 
 impl CallObserver for Reported {
-    fn called(&self, _: &'static str, _: bool, _: &'static str, _: Duration) {}
+    fn called(&self, _: &str, _: &'static str, _: bool, _: &'static str, _: Duration) {}
 
-    fn queue_available(&self, region: &str, up: bool) {
+    fn queue_available(&self, _: &str, region: &str, up: bool) {
         assert_eq!(region, REGION);
         self.queues.lock().unwrap().push(up);
     }
@@ -143,12 +144,9 @@ impl CallObserver for Reported {
 struct Factory(Arc<FakeCloud>, Arc<FakeQueue>);
 
 impl CloudFactory for Factory {
-    fn connect(&self, _: &str) -> Arc<dyn Cloud> {
-        self.0.clone()
-    }
-
-    fn events(&self, _: &str) -> Option<(Arc<dyn Queue>, QueueName)> {
-        Some((self.1.clone(), QueueName::Name("capasg".to_owned())))
+    fn connect(&self, _: &Place) -> Connection {
+        let events = Some((self.1.clone() as Arc<dyn Queue>, QueueName::Name("capasg".to_owned())));
+        Connection { cloud: self.0.clone(), events }
     }
 }
 
@@ -158,7 +156,7 @@ pub(super) struct Bench {
     pub(super) reported: Arc<Reported>,
     pub(super) inventory: Arc<Inventory>,
     pub(super) clock: Arc<TokioClock>,
-    _regions: Arc<Regions>,
+    _regions: Arc<Inventories>,
     _loop: DropGuard,
 }
 
@@ -170,7 +168,7 @@ pub(super) async fn bench() -> Bench {
 pub(super) async fn bench_over(queue: FakeQueue) -> Bench {
     let (cloud, queue, reported) = (FakeCloud::new(), Arc::new(queue), Arc::new(Reported::default()));
     let (clock, shutdown) = (TokioClock::start(), CancellationToken::new());
-    let parts = RegionParts {
+    let parts = InventoryParts {
         factory: Arc::new(Factory(cloud.clone(), queue.clone())),
         guard: Arc::new(AlwaysLeading),
         observer: reported.clone(),
@@ -179,8 +177,8 @@ pub(super) async fn bench_over(queue: FakeQueue) -> Bench {
         cadence: Cadence::default(),
         supervisor: Supervisor::default(),
     };
-    let regions = Regions::new(parts, shutdown.clone());
-    let inventory = regions.inventory(REGION);
+    let regions = Inventories::new(parts, &shutdown);
+    let inventory = regions.inventory(&Place::of_process(REGION));
     cloud.put_group(group("a", &["i-a"]));
     inventory.register("a");
     pass(Duration::from_secs(1)).await;

@@ -48,6 +48,10 @@ impl Table {
         self.entries.get_mut(group).filter(|entry| entry.registered)
     }
 
+    pub(super) fn is_registered(&self) -> bool {
+        self.entries.values().any(|entry| entry.registered)
+    }
+
     pub(super) fn register(&mut self, group: &str, now: Instant, cadence: &Cadence) {
         let entry = self.entries.entry(group.to_owned()).or_default();
         if !entry.registered {

@@ -8,12 +8,12 @@ mod facts;
 mod fence;
 mod fence_model;
 mod instance_types;
+mod inventories;
 mod lookups;
 mod notices;
 mod offers;
 mod reach;
 mod refreshes;
-mod regions;
 
 use std::{sync::Arc, time::Duration};
 

@@ -25,10 +25,11 @@ pub async fn act(
     memory: &mut PoolMemory,
 ) -> Acted {
     let (objects, plan) = (&observation.objects, &decision.plan);
-    let (Some(desired), Some(facts)) = (&decision.desired, observation.facts()) else {
+    let (Some(desired), Some(facts), Some(place)) = (&decision.desired, observation.facts(), objects.place())
+    else {
         return kubernetes_only(context, observation, decision, memory).await;
     };
-    let inventory = context.regions.inventory(&objects.pool.spec.region);
+    let inventory = context.inventories.inventory(&place);
     inventory.set_transition(&desired.group, plan.in_transition);
     // If another actor lowers desired capacity, AWS terminates nothing, so that no AWS event follows.
     inventory.set_externally_scaled(&desired.group, desired.owner != ReplicaOwner::MachinePool);

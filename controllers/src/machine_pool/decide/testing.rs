@@ -8,18 +8,19 @@ use std::{
 use capasg_api::{
     ASGMachinePool, ASGMachinePoolSpec,
     capi::{MachineDeletion, NodeReport, NodeState, PauseState},
-    names::tags::OWNER_ID,
     pool::{ResolvedDisruption, ResolvedInstanceRefresh, ResolvedRollout},
 };
 use capasg_cloud::{
-    Capacity, Group, GroupTag, HealthStatus, Instance, InstanceFacts, InstanceState, LaunchTemplateData,
+    Capacity, Group, HealthStatus, Instance, InstanceFacts, InstanceState, LaunchTemplateData,
     LaunchTemplateVersion, LifecycleHook, LifecycleState, MetadataOptions, PurchaseOption, RefreshesView,
     TemplateRef, UserData, Write,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 
+use crate::access::Access;
 use crate::kubernetes::KubeWrite;
 use crate::machine_pool::model::memory::record::{Answer, Entry};
+use crate::machine_pool::model::other_tags::OtherTags;
 use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::{
     AsgMachineRef, Desired, DesiredLaunch, DesiredSettings, GroupView, Input, Known, MachineRef, Observed,
@@ -31,6 +32,11 @@ pub const ARN: &str = "arn:aws:autoscaling:eu-west-1:123456789012:autoScalingGro
 /// The time of all facts.
 pub fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000, 0).unwrap()
+}
+
+/// The tags of a resource that no pool owns.
+pub fn untagged() -> OtherTags {
+    OtherTags { missing: capasg_api::names::tags::IDENTITY.to_vec(), different: Vec::new() }
 }
 
 /// The call that sets desired capacity.
@@ -101,6 +107,7 @@ fn objects() -> PoolObjects {
         cluster_name: None,
         cluster: None,
         pause: PauseState::default(),
+        access: Access::of_process(),
     }
 }
 
@@ -124,7 +131,7 @@ pub fn desired(replicas: i32) -> Desired {
             retains_abandoned: false,
         },
         instance_types: vec!["m7i.large".into()],
-        tags: BTreeMap::from([(OWNER_ID.to_owned(), GroupTag { value: "me".into(), propagate: true })]),
+        tags: crate::names::group_tags(&BTreeMap::new(), "me", "ns", "c", "p"),
         suspended_processes: BTreeSet::from(["AZRebalance".into()]),
         hook: Some(hook()),
         launch: DesiredLaunch::Known { data: Box::new(data()), stamp: stamp("1"), has_user_data: true },
@@ -145,6 +152,8 @@ pub fn desired(replicas: i32) -> Desired {
         machine_pool: None,
         previews: false,
         adopts: false,
+        adoption_denied: None,
+        ceiling: None,
         shown: Vec::new(),
         user_data_hash: crate::machine_pool::model::stamp::hash(&"data"),
         orphan_on_deletion: false,
@@ -254,7 +263,7 @@ impl Stage {
             group: GroupView::Present { group: Arc::new(group), as_of: now(), settled: true },
             template: Known::Present(ObservedTemplate {
                 id: "lt-1".into(),
-                owner_id: Some("me".into()),
+                tags: crate::names::template_tags(&desired.tags),
                 default_version: 1,
                 versions: BTreeMap::from([(1, version(1, &stamp("1")))]),
                 as_of: now(),

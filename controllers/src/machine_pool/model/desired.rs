@@ -29,6 +29,9 @@ pub struct Desired {
     pub owner_id: String,
     /// The desired number of instances, within the limits of the spec.
     pub replicas: i32,
+    /// The most replicas by the guards of the namespace, if they allow fewer than requested. A group that has more keeps
+    /// them.
+    pub ceiling: Option<i32>,
     /// Who manages the replicas.
     pub owner: ReplicaOwner,
     /// The `MachinePool`, for writes to it.
@@ -75,6 +78,8 @@ pub struct Desired {
     pub previews: bool,
     /// Whether an existing group of the pool's name is adopted.
     pub adopts: bool,
+    /// Why a guard of the namespace denies the adoption, if one does or none allows it.
+    pub adoption_denied: Option<String>,
     /// `status.pendingChanges` of the pool, as the cache has it.
     pub shown: Vec<PendingChange>,
     /// Hash of the user data as it is sent, tokens included; empty while it is unknown.

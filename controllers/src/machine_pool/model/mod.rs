@@ -16,6 +16,7 @@ pub mod memory;
 mod objects;
 mod observation;
 mod observed;
+pub mod other_tags;
 mod outdated;
 pub mod ownership;
 mod plan;

@@ -7,9 +7,10 @@ use capasg_api::{
     capi::{Cluster, Machine, MachinePool, PauseState, owner_machine_pool},
     names::{annotations, aws_name, finalizers},
 };
+use capasg_cloud::Place;
 use kube::ResourceExt;
 
-use crate::{ObjectKey, kubernetes::PoolScope, names::BLOCK_MOVE_VALUE};
+use crate::{ObjectKey, access::Access, kubernetes::PoolScope, names::BLOCK_MOVE_VALUE};
 
 /// A pool with its MachinePool and its Cluster.
 #[derive(Debug, Clone)]
@@ -27,6 +28,8 @@ pub struct PoolObjects {
     pub cluster: Option<Arc<Cluster>>,
     /// What pauses the pool.
     pub pause: PauseState,
+    /// What the pool may use in AWS.
+    pub access: Access,
 }
 
 impl PoolObjects {
@@ -43,6 +46,13 @@ impl PoolObjects {
             .or_else(|| self.pool.spec.group_name().map(str::to_owned))
             .unwrap_or_else(|| name.clone());
         Some((group, name))
+    }
+
+    /// With which credentials and in which region AWS is called; `None` if the pool may not use its identity.
+    #[must_use]
+    pub fn place(&self) -> Option<Place> {
+        let identity = self.access.identity.clone().ok()?;
+        Some(Place { identity, region: self.pool.spec.region.clone() })
     }
 
     /// The random ID of the object that owns group and template, once it was written.

@@ -31,6 +31,8 @@ pub struct Observation {
     pub reads: ReportReads,
     /// What the pool is registered for.
     pub registered: Option<Registration>,
+    /// Whether the pool is not registered any more.
+    pub unregistered: bool,
     /// The reads that failed, so that something is unknown. They are reported and retried.
     pub failed_reads: Vec<CloudError>,
     /// The reads that failed although decide requires them: what depends on them was not decided.
@@ -84,6 +86,7 @@ impl Observation {
             named_image: None,
             reads: ReportReads::default(),
             registered: None,
+            unregistered: false,
             failed_reads: Vec::new(),
             failed_fetches: Vec::new(),
             unlisted: None,

@@ -72,8 +72,8 @@ pub enum GroupView {
 pub struct ObservedTemplate {
     /// `LaunchTemplateId`.
     pub id: String,
-    /// The owner ID in its tags.
-    pub owner_id: Option<String>,
+    /// Its tags.
+    pub tags: BTreeMap<String, String>,
     /// The default version, which AWS does not delete.
     pub default_version: i64,
     /// Versions by number.

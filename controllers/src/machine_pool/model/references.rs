@@ -24,6 +24,8 @@ pub struct References {
     pub findings: Vec<Finding>,
     /// Whether a launch template must not be made of them: what it names is missing, or cannot be launched.
     pub holds_launch: bool,
+    /// Whether a guard of the namespace does not allow something of them: nothing more is launched.
+    pub denied: bool,
     /// The reads that failed, one for each operation, so that the references are incomplete. They are retried, since nothing wakes the pool.
     pub failed: Vec<CloudError>,
 }

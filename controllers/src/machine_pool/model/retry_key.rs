@@ -31,7 +31,9 @@ pub(in crate::machine_pool) fn retry_key(objects: &PoolObjects, memory: &PoolMem
         .as_ref()
         .map(|owner| (&owner.spec.replicas, &owner.spec.template, &owner.spec.failure_domains));
     let bootstrap = memory.sources.bootstrap().map(|b| (&b.spec, &b.data));
-    hash(&(user_spec(objects), owner, bootstrap))
+    // Other credentials may be allowed what these are not. The text has no secrets.
+    let identity = objects.access.identity.as_ref().map(|identity| format!("{identity:?}")).ok();
+    hash(&(user_spec(objects), owner, bootstrap, identity))
 }
 
 /// The spec without the fields that this controller writes.

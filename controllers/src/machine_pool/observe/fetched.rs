@@ -62,7 +62,8 @@ impl Fetched {
     /// the pool.
     pub async fn fetch(&mut self, context: &Context, observation: &Observation, needs: &Needs) -> bool {
         let Some(Facts { desired, observed }) = observation.facts() else { return false };
-        let inventory = context.regions.inventory(&observation.pool().spec.region);
+        let Some(place) = observation.objects.place() else { return false };
+        let inventory = context.inventories.inventory(&place);
         let mut again = false;
         if needs.live_machines && self.live_machines.is_none() && self.unlisted.is_none() {
             match live_machines(context, &observation.objects).await {

@@ -14,8 +14,10 @@ pub async fn read_for_report(
     observation: &Observation,
     needs: &ReportNeeds,
 ) -> ReportReads {
-    let Some(facts) = observation.facts() else { return ReportReads::default() };
-    let inventory = context.regions.inventory(&observation.pool().spec.region);
+    let (Some(facts), Some(place)) = (observation.facts(), observation.objects.place()) else {
+        return ReportReads::default();
+    };
+    let inventory = context.inventories.inventory(&place);
     let group = &facts.desired.group;
     let mut reads = ReportReads { queue: Some(inventory.queue()), ..ReportReads::default() };
     if needs.launch_activities {

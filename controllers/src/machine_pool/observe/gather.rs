@@ -26,7 +26,7 @@ pub async fn template(inventory: &Inventory, objects: &PoolObjects) -> Known<Obs
     Known::of(read.map(|found| {
         found.map(|found| ObservedTemplate {
             id: found.template.id.clone(),
-            owner_id: crate::names::owner_of(&found.template.tags),
+            tags: found.template.tags.clone(),
             default_version: found.template.default_version,
             versions: found.versions.clone(),
             as_of: found.as_of,

@@ -6,6 +6,7 @@ pub mod desired;
 mod fetched;
 mod for_report;
 mod gather;
+mod guards;
 mod instance_notices;
 mod instances;
 mod machines;
@@ -21,7 +22,7 @@ use capasg_api::{
     capi::{Cluster, MachinePool},
     conditions::{self, Finding},
 };
-use capasg_cloud::Inventory;
+use capasg_cloud::{Inventory, Place};
 use chrono::TimeDelta;
 
 use bootstrap::Bootstrap;
@@ -29,10 +30,10 @@ pub use fetched::Fetched;
 pub use for_report::read_for_report;
 pub use objects::objects;
 
-use crate::Context;
 use crate::machine_pool::ReconcileError;
 use crate::machine_pool::model::memory::{PoolMemory, Registration};
 use crate::machine_pool::model::{Facts, Known, Observation, PoolObjects, PoolState, References};
+use crate::{Context, ObjectKey};
 use references::InUse;
 
 /// How often a pool is observed that waits for something that neither a watch nor a poll reports, such as a bootstrap
@@ -67,9 +68,10 @@ async fn paused(
 ) -> Observation {
     let mut observation = Observation::of(objects, PoolState::Paused(None));
     // Whoever changes the group meanwhile, nothing that is decided later follows from what was looked up before.
+    let Some(place) = objects.place() else { return observation };
     if let Some((group, template)) = objects.cloud_names() {
         let spec = &objects.pool.spec;
-        let inventory = context.regions.inventory(&spec.region);
+        let inventory = context.inventories.inventory(&place);
         inventory.forget_lookups(&group, &template);
         let owner = objects.machine_pool.as_deref();
         References::forget(&inventory, spec, owner.and_then(MachinePool::version));
@@ -77,7 +79,7 @@ async fn paused(
     observation.machines = machines::cached_machines(context, objects);
     // A pool that lost its owner id terminates nothing.
     if let Some(desired) = desired::identity(objects, None).filter(|_| objects.blocks_move()) {
-        let (inventory, registered) = register(context, objects, memory);
+        let (inventory, registered) = register(context, objects, &place, memory);
         observation.registered = registered;
         let machines = &observation.machines;
         let template = Known::Unread(None);
@@ -98,11 +100,16 @@ async fn running(
         Ok(owner) => owner,
         Err(finding) => return Ok(Observation::waiting(objects, finding, None)),
     };
+    // Before the finalizer: a pool that could never use AWS can be deleted.
+    let Some(place) = objects.place() else { return Ok(refused(context, objects, memory)) };
     if !objects.has_finalizer() || objects.owner_id().is_none() {
         let owner_id = objects.owner_id().map_or_else(|| context.random.owner_id(), str::to_owned);
         return Ok(Observation::of(objects, PoolState::Unclaimed(owner_id)));
     }
-    let (inventory, registered) = register(context, objects, memory);
+    if let Some(finding) = guards::region(objects) {
+        return Ok(without_calls(context, objects, memory, finding));
+    }
+    let (inventory, registered) = register(context, objects, &place, memory);
     fetched.begin(&inventory);
     let mut observation = Observation::of(objects, PoolState::Waiting(None));
     observation.registered = registered;
@@ -142,12 +149,15 @@ async fn running(
     .await?;
     observation.findings.extend(observation.references.findings.iter().cloned());
     let references = &observation.references;
-    let Some(desired) = desired::desired(objects, references, bootstrap.as_ref(), used_groups.as_ref())
+    let Some(mut desired) = desired::desired(objects, references, bootstrap.as_ref(), used_groups.as_ref())
     else {
         let message = "waiting for Cluster API to set label cluster.x-k8s.io/cluster-name";
         observation.findings = vec![prerequisites::waiting(message)];
         return Ok(observation);
     };
+    let limit = guards::limit(context.kubernetes.as_ref(), objects, owner.replicas());
+    desired.ceiling = if references.denied { Some(0) } else { limit.as_ref().map(|limit| limit.replicas) };
+    observation.findings.extend(limit.map(guards::Limit::finding));
     let observed =
         gather::observed(context, &inventory, &desired, template, &observation.machines, fetched).await;
     observation.failed_reads =
@@ -179,7 +189,8 @@ async fn deleting(
         // Without a Cluster name or owner id nothing was ever created in AWS (E3).
         return Ok(Observation::of(objects, PoolState::NeverCreated));
     };
-    let (inventory, registered) = register(context, objects, memory);
+    let Some(place) = objects.place() else { return Ok(refused(context, objects, memory)) };
+    let (inventory, registered) = register(context, objects, &place, memory);
     let machines = fetched.machines(context, objects);
     let template = gather::template(&inventory, objects).await;
     let observed = gather::observed(context, &inventory, &desired, template, &machines, fetched).await;
@@ -205,24 +216,51 @@ fn owner(objects: &PoolObjects) -> Result<Arc<MachinePool>, Finding> {
     Ok(owner)
 }
 
+/// A pool that may not use its identity: nothing is read or written with it, and nothing of what it has counts as absent.
+fn refused(context: &Context, objects: &PoolObjects, memory: &PoolMemory) -> Observation {
+    without_calls(context, objects, memory, prerequisites::for_identity(&objects.access))
+}
+
+fn without_calls(
+    context: &Context,
+    objects: &PoolObjects,
+    memory: &PoolMemory,
+    finding: Finding,
+) -> Observation {
+    if let Some(registration) = memory.sources.registered() {
+        unregister(context, &objects.key, registration);
+    }
+    Observation { unregistered: true, ..Observation::waiting(objects, finding, Some(REQUEUE)) }
+}
+
+/// Ends the registration of a pool; nothing that was looked up for it is kept.
+pub fn unregister(context: &Context, pool: &ObjectKey, registration: &Registration) {
+    let Registration { place, group, template } = registration;
+    let inventory = context.inventories.inventory(place);
+    inventory.forget_lookups(group, template);
+    if context.unwatch(pool, place, group) {
+        inventory.forget(group);
+    }
+}
+
 /// Registers the pool's group with the inventory, so that polls read it.
 fn register(
     context: &Context,
     objects: &PoolObjects,
+    place: &Place,
     memory: &PoolMemory,
 ) -> (Arc<Inventory>, Option<Registration>) {
-    let region = &objects.pool.spec.region;
-    let inventory = context.regions.inventory(region);
-    let registered = objects.cloud_names().map(|(group, template)| Registration {
-        region: region.clone(),
-        group,
-        template,
-    });
-    if let Some(Registration { region, group, .. }) =
-        registered.as_ref().filter(|_| memory.sources.registered() != registered.as_ref())
-    {
+    let inventory = context.inventories.inventory(place);
+    let registered =
+        objects.cloud_names().map(|(group, template)| Registration { place: place.clone(), group, template });
+    let before = memory.sources.registered();
+    if let Some(Registration { place, group, .. }) = registered.as_ref().filter(|now| before != Some(now)) {
         inventory.register(group);
-        context.watch(&objects.key, region, group);
+        context.watch(&objects.key, place, group);
+        // What is left with another identity is not polled any more.
+        if let Some(before) = before.filter(|before| (&before.place, &before.group) != (place, group)) {
+            unregister(context, &objects.key, before);
+        }
     }
     (inventory, registered)
 }

@@ -9,17 +9,14 @@ use capasg_api::{
 };
 use kube::ResourceExt;
 
-use crate::{
-    ObjectKey,
-    kubernetes::{Kubernetes, Result},
-    machine_pool::model::PoolObjects,
-};
+use crate::{Context, ObjectKey, access::access, kubernetes::Result, machine_pool::model::PoolObjects};
 
 /// Reads the objects of `pool`.
 ///
 /// # Errors
 /// The live read of a Cluster that the cache does not have failed.
-pub async fn objects(kubernetes: &dyn Kubernetes, pool: Arc<ASGMachinePool>) -> Result<PoolObjects> {
+pub async fn objects(context: &Context, pool: Arc<ASGMachinePool>) -> Result<PoolObjects> {
+    let kubernetes = context.kubernetes.as_ref();
     let key = ObjectKey::of(pool.as_ref());
     let owner = owner_machine_pool(&pool).map(|owner| key.sibling(&owner.name));
     // A MachinePool that refers to another pool now is still named in the owner reference here.
@@ -43,5 +40,7 @@ pub async fn objects(kubernetes: &dyn Kubernetes, pool: Arc<ASGMachinePool>) -> 
         }
     };
     let pause = pause_state(cluster.as_deref(), pool.annotations());
-    Ok(PoolObjects { key, pool, machine_pool, cluster_name, cluster, pause })
+    let access =
+        access(kubernetes, &context.access, context.clock.as_ref(), &pool, cluster.as_deref()).await?;
+    Ok(PoolObjects { key, pool, machine_pool, cluster_name, cluster, pause, access })
 }

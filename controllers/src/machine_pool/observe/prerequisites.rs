@@ -3,9 +3,10 @@
 use capasg_api::{
     conditions::{self, Finding},
     names::annotations,
-    reasons::{INTERNAL_ERROR, group_ready, launch_template_ready as reasons},
+    reasons::{INTERNAL_ERROR, cloud_reachable, group_ready, launch_template_ready as reasons},
 };
 
+use crate::access::{Access, Refusal};
 use crate::machine_pool::model::BootstrapProblem;
 
 /// Another actor removed the record of who owns the group.
@@ -29,6 +30,18 @@ pub fn for_infrastructure() -> Finding {
         reasons::WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY,
         "waiting for status.initialization.infrastructureProvisioned of the Cluster to be true",
     )
+}
+
+/// The pool may not use its identity.
+#[must_use]
+pub fn for_identity(access: &Access) -> Finding {
+    let (reason, message) = match &access.identity {
+        Err(Refusal { reason, message }) => {
+            (*reason, format!("{message}. The controller makes no calls to AWS for this pool."))
+        }
+        Ok(_) => (cloud_reachable::CLOUD_REACHABLE, String::new()),
+    };
+    Finding::new(conditions::CLOUD_REACHABLE, false, reason, message)
 }
 
 /// Another prerequisite is missing.

@@ -16,7 +16,7 @@ use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::memory::record::{Entry, Report};
 use crate::machine_pool::model::{Blocker, Observation, OutdatedReason, counted, is_or_are};
 use crate::machine_pool::report::input::Input;
-use crate::machine_pool::report::text::owner_text;
+use crate::machine_pool::report::text::tags_text;
 use crate::machine_pool::report::{rollout_conditions, scaling_healthy};
 use crate::observer::PoolEvent;
 
@@ -45,7 +45,7 @@ pub async fn blocker(context: &Context, input: &Input<'_>, memory: &mut PoolMemo
                             "belongs to a different AWS account than the credentials of the controller";
                         (found.to_owned(), CLOUD_REACHABLE)
                     }
-                    Blocker::GroupNotOwned { found } => (owner_text(found.as_ref()), GROUP_READY),
+                    Blocker::GroupNotOwned { tags } => (tags_text(tags), GROUP_READY),
                     _ => return None,
                 };
                 let message = format!(
@@ -57,7 +57,7 @@ pub async fn blocker(context: &Context, input: &Input<'_>, memory: &mut PoolMemo
         })
     });
     let event = event.or_else(|| {
-        let found = owner_text(input.template_not_owned()?.owner_id.as_ref());
+        let found = tags_text(&input.template_not_owned()?);
         let message = format!("Launch template {template} {found}. The controller does not change it");
         Some((EventType::Warning, events::LAUNCH_TEMPLATE_NOT_OWNED, message))
     });

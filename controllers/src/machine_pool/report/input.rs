@@ -4,10 +4,9 @@ use capasg_api::{conditions::Finding, pool::RolloutStatus};
 use capasg_cloud::{CloudError, InstanceTypes, QueueState};
 use chrono::{DateTime, Utc};
 
+use crate::machine_pool::model::other_tags::OtherTags;
 use crate::machine_pool::model::ownership::template_not_owned;
-use crate::machine_pool::model::{
-    Blocker, Desired, Observed, ObservedTemplate, Plan, PoolObjects, References,
-};
+use crate::machine_pool::model::{Blocker, Desired, Observed, Plan, PoolObjects, References};
 use crate::machine_pool::report::nodes::Nodes;
 
 /// Everything that a report is made of.
@@ -64,7 +63,7 @@ impl Input<'_> {
 
     /// The launch template of the pool's name, if the pool does not own it.
     #[must_use]
-    pub fn template_not_owned(&self) -> Option<&ObservedTemplate> {
+    pub fn template_not_owned(&self) -> Option<OtherTags> {
         let (desired, observed) = self.desired.zip(self.observed)?;
         template_not_owned(desired, observed)
     }

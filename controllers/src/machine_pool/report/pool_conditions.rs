@@ -5,13 +5,13 @@ use capasg_api::{
         CLOUD_REACHABLE, DRIFTED, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, NODES_READY, SCALING_DOWN,
         SCALING_UP, Status, paused,
     },
-    names::annotations::OWNER_ID,
     reasons::{cloud_reachable, drifted, group_ready, launch_template_ready, scaling_down, scaling_up},
 };
 use capasg_cloud::{CloudError, ErrorClass, ErrorSubject, LifecycleState};
 
 use crate::machine_pool::model::call_kind::CallTopic;
 use crate::machine_pool::model::memory::PoolMemory;
+use crate::machine_pool::model::other_tags::OtherTags;
 use crate::machine_pool::model::template_versions::pinned_version;
 use crate::machine_pool::model::{
     Blocker, Difference, GroupView, Known, Observed, PoolInstance, counted, instances, is_or_are,
@@ -23,7 +23,7 @@ use crate::machine_pool::report::node_capacity::not_offered;
 use crate::machine_pool::report::nodes::Nodes;
 use crate::machine_pool::report::rollout_conditions;
 use crate::machine_pool::report::scaling_healthy::scaling_healthy;
-use crate::machine_pool::report::text::{failure_message, join_some, owner_text, some_of};
+use crate::machine_pool::report::text::{failure_message, join_some, some_of, tags_text};
 
 /// Every condition of the pool except `Ready`, which summarizes them.
 #[must_use]
@@ -96,10 +96,9 @@ fn launch_template(input: &Input<'_>, memory: &PoolMemory) -> Finding {
     let finding = |status: Status, reason, message: String| {
         Finding::new(LAUNCH_TEMPLATE_READY, status, reason, message)
     };
-    if let Some(template) = input.template_not_owned() {
+    if let Some(tags) = input.template_not_owned() {
         let name = input.desired.map(|desired| &desired.template);
-        let owner = template.owner_id.as_ref();
-        let message = format!("{}.", not_owned(input, "launch template", name, owner, "another name"));
+        let message = format!("{}.", not_owned(input, "launch template", name, &tags, "another name"));
         return finding(Status::False, launch_template_ready::REJECTED, message);
     }
     if let Some((subject, failed)) = memory.failed_calls.about(CallTopic::LaunchTemplate) {
@@ -135,34 +134,32 @@ fn launch_template(input: &Input<'_>, memory: &PoolMemory) -> Finding {
 
 /// Who owns it, and what to do: `other` is what a pool needs that does not use it. A pool that had a group before may
 /// have created what another actor changed the tags of.
-fn not_owned(
-    input: &Input<'_>,
-    what: &str,
-    name: Option<&String>,
-    found: Option<&String>,
-    other: &str,
-) -> String {
+fn not_owned(input: &Input<'_>, what: &str, name: Option<&String>, tags: &OtherTags, other: &str) -> String {
     let name = name.map_or("", String::as_str);
-    let owner = owner_text(found);
-    let advice = if input.objects.pool.spec.provider_id.is_some() {
-        format!(
-            "If this pool created the {what}, set its tag {OWNER_ID} to the value of the annotation with the \
-             same key on the ASGMachinePool"
-        )
+    let owner = tags_text(tags);
+    let ours =
+        input.desired.filter(|_| input.objects.pool.spec.provider_id.is_some() || tags.is_incomplete());
+    let advice = if let Some(desired) = ours {
+        let value = |key: &&str| {
+            let value = desired.tags.get(*key).map(|tag| tag.value.as_str()).unwrap_or_default();
+            format!("{key}={value}")
+        };
+        let values: Vec<String> = tags.missing.iter().chain(&tags.different).map(value).collect();
+        format!("If this pool created the {what}, set its tags: {}", values.join(", "))
     } else {
         format!("Delete the {what} if it is unused, or create a pool with {other}")
     };
     format!("{what} {name} {owner}. The controller does not change it. {advice}")
 }
 
-fn group_not_owned(input: &Input<'_>, found: Option<&String>) -> String {
+fn group_not_owned(input: &Input<'_>, tags: &OtherTags) -> String {
     let spec = &input.objects.pool.spec;
     let is_named = spec.group_name().is_some();
     let other = if is_named { "another spec.group.name" } else { "another name" };
     let name = input.desired.map(|desired| &desired.group);
-    let message = not_owned(input, "Auto Scaling group", name, found, other);
+    let message = not_owned(input, "Auto Scaling group", name, tags, other);
     // A group that the pool had already is not adopted again.
-    let is_adoptable = found.is_none() && is_named && spec.provider_id.is_none();
+    let is_adoptable = tags.is_untagged() && is_named && spec.provider_id.is_none();
     let adopt = if is_adoptable { ". To take it over, set spec.adoptionPolicy to Adopt" } else { "" };
     format!("{message}{adopt}.")
 }
@@ -170,8 +167,8 @@ fn group_not_owned(input: &Input<'_>, found: Option<&String>) -> String {
 fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
     let no = |reason, message: String| Finding::new(GROUP_READY, false, reason, message);
     match &input.plan.blocker {
-        Some(Blocker::GroupNotOwned { found }) => {
-            return no(group_ready::GROUP_NOT_OWNED, group_not_owned(input, found.as_ref()));
+        Some(Blocker::GroupNotOwned { tags }) => {
+            return no(group_ready::GROUP_NOT_OWNED, group_not_owned(input, tags));
         }
         Some(Blocker::NotAdoptable { why }) => return no(group_ready::ADOPTION_BLOCKED, why.clone()),
         Some(Blocker::Adopting) => return no(group_ready::ADOPTING, adopting(input)),

@@ -30,6 +30,7 @@ pub fn status(
     let generation = input.objects.pool.metadata.generation.unwrap_or_default();
     let mut status = input.objects.pool.status.clone().unwrap_or_default();
     status.observed_generation = generation;
+    status.identity.clone_from(&input.objects.access.in_use);
     // D1: it is always set, since a pool always has Machines.
     status.infrastructure_machine_kind = Some(ASGMachine::kind(&()).into_owned());
     if let Some(owner) = input.objects.machine_pool.as_ref().filter(|_| !input.objects.is_deleting()) {

@@ -11,7 +11,7 @@ use capasg_api::{
 };
 use capasg_cloud::{CloudError, LifecycleState, QueueState, TerminationCause, Write};
 
-use crate::machine_pool::decide::testing::{Stage, now, set_desired, terminations};
+use crate::machine_pool::decide::testing::{Stage, now, set_desired, terminations, untagged};
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::memory::record::{Answer, Entry};
 use crate::machine_pool::model::{
@@ -138,13 +138,13 @@ fn a_launch_template_that_the_group_does_not_use_is_not_reported_as_missing() {
 fn a_pool_that_had_a_group_is_not_told_to_delete_it() {
     let mut stage = Stage::new(1);
     let mut plan = Plan::default();
-    plan.blocker = Some(Blocker::GroupNotOwned { found: None });
+    plan.blocker = Some(Blocker::GroupNotOwned { tags: untagged() });
     let (reason, message) = reported(&stage, &plan, GROUP_READY);
     assert_eq!(reason, "GroupNotOwned");
     assert!(message.contains("Delete the Auto Scaling group if it is unused"), "{message}");
     edit_pool(&mut stage, |pool| pool.spec.provider_id = Some("arn".to_owned()));
     let (_, message) = reported(&stage, &plan, GROUP_READY);
-    assert!(message.contains("set its tag") && !message.contains("Delete"), "{message}");
+    assert!(message.contains("set its tags") && !message.contains("Delete"), "{message}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use capasg_cloud::{CloudError, ErrorClass};
 
 use crate::machine_pool::model::call_kind::CallSubject;
 use crate::machine_pool::model::memory::failed_calls::FailedCall;
+use crate::machine_pool::model::other_tags::OtherTags;
 
 /// At most this many names are listed in a message.
 const NAMES: usize = 5;
@@ -37,13 +38,20 @@ fn rejection_message(error: &CloudError) -> String {
     format!("{}. {advice}.", message.trim_end_matches('.'))
 }
 
-/// What the tags of a group or a launch template that the pool does not own say about its owner.
-pub(super) fn owner_text(found: Option<&String>) -> String {
-    match found {
-        Some(id) => {
-            format!("has tag {OWNER_ID} with value {id}, which is not the owner ID of this pool")
+/// How the tags of a group or a launch template that the pool does not own differ from those of this pool. The values
+/// are another pool's, and not shown.
+pub(super) fn tags_text(tags: &OtherTags) -> String {
+    let named = |keys: &[&str]| {
+        let plural = if keys.len() == 1 { "" } else { "s" };
+        format!("tag{plural} {}", keys.join(", "))
+    };
+    match (tags.different.as_slice(), tags.missing.as_slice()) {
+        _ if tags.is_untagged() => format!("has no tag {OWNER_ID}"),
+        (different, []) => format!("has {} with a value of another pool", named(different)),
+        ([], missing) => format!("does not have {}", named(missing)),
+        (different, missing) => {
+            format!("has {} with a value of another pool, and no {}", named(different), named(missing))
         }
-        None => format!("has no tag {OWNER_ID}"),
     }
 }
 

@@ -159,6 +159,13 @@ async fn a_technical_block_ends_by_its_deadline_and_by_break_glass() {
     assert_eq!(retry(&kept).await, 15);
 }
 
+/// A request for a Cluster that is upgraded to v1.37.0.
+fn of_upgrade(hook: Hook, more: Value) -> Value {
+    let mut request = request(hook, more);
+    request["cluster"]["spec"]["topology"]["version"] = json!("v1.37.0");
+    request
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_upgrade_waits_for_the_images_of_the_versions_that_workers_get() {
     let (world, aws) = world(region());
@@ -166,7 +173,7 @@ async fn an_upgrade_waits_for_the_images_of_the_versions_that_workers_get() {
     for hook in [Hook::BeforeClusterUpgrade, Hook::BeforeControlPlaneUpgrade] {
         let to = |version: &str, workers: &[&str]| {
             let steps: Vec<Value> = workers.iter().map(|version| json!({"version": version})).collect();
-            request(hook, json!({"toKubernetesVersion": version, "workersUpgrades": steps}))
+            of_upgrade(hook, json!({"toKubernetesVersion": version, "workersUpgrades": steps}))
         };
         assert_eq!(block(&world, hook, &to("v1.36.3", &[])).await, None);
         let expected = "images of ASGMachinePool workers do not exist in eu-west-1: /images/node/v1.37.0";
@@ -176,7 +183,7 @@ async fn an_upgrade_waits_for_the_images_of_the_versions_that_workers_get() {
         assert_eq!(block(&world, hook, &to("v1.35.9", &["v1.36.3"])).await, None);
     }
     let hook = Hook::BeforeWorkersUpgrade;
-    let next = request(hook, json!({"toKubernetesVersion": "v1.37.0"}));
+    let next = of_upgrade(hook, json!({"toKubernetesVersion": "v1.37.0"}));
     assert!(block(&world, hook, &next).await.is_some());
     aws.lock().unwrap().images.insert("/images/node/v1.37.0");
     tokio::time::advance(std::time::Duration::from_secs(15)).await;

@@ -7,12 +7,18 @@ use capasg_test_objects::{cel_cases, minimal_pool, schema_cases, valid_cases, wi
 use kube::{
     Api, Error, ResourceExt as _,
     api::{DeleteParams, DynamicObject, PostParams},
+    core::{ApiResource, GroupVersionKind},
 };
 use serde_json::{Value, json};
 
 fn api(rig: &Rig<'_>, object: &Value) -> Api<DynamicObject> {
     let kind = object["kind"].as_str().unwrap_or_default();
-    dynamic(&rig.scenario.client, &rig.scenario.namespace, capasg_api::GROUP, capasg_api::VERSION, kind)
+    let client = &rig.scenario.client;
+    if ["ASGGuard", "ASGIdentity"].contains(&kind) {
+        let kind = GroupVersionKind::gvk(capasg_api::GROUP, capasg_api::VERSION, kind);
+        return Api::all_with(client.clone(), &ApiResource::from_gvk(&kind));
+    }
+    dynamic(client, &rig.scenario.namespace, capasg_api::GROUP, capasg_api::VERSION, kind)
 }
 
 /// Sends the object without keeping it: as an update of `old`, which is made for real first, or as a new one.

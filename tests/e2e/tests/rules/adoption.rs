@@ -14,8 +14,16 @@ use serde_json::json;
 const GROUP: &str = "somebody-elses";
 const SHOWN: Duration = Duration::from_mins(2);
 
-/// A template and a group as scripts make them, whose instances join the test's cluster.
-fn somebody_elses(rig: &Rig<'_>, instances: usize) -> Result<String> {
+/// A template and a group as scripts make them, whose instances join the test's cluster. An operator allows the adoption,
+/// and a tag of the group names who may adopt it.
+async fn somebody_elses(rig: &Rig<'_>, instances: usize) -> Result<String> {
+    rig.guard("adoption", &json!({"adoption": "Allowed"})).await?;
+    let adoptable = Tree::new()
+        .with("ResourceId", GROUP)
+        .with("ResourceType", "auto-scaling-group")
+        .with("Key", tags::ADOPTABLE_BY)
+        .with("Value", format!("{}/workers", rig.scenario.namespace))
+        .with("PropagateAtLaunch", false);
     let data = Tree::new()
         .with("ImageId", "ami-0a1b2c3d")
         .with("InstanceType", "m7i.large")
@@ -31,7 +39,8 @@ fn somebody_elses(rig: &Rig<'_>, instances: usize) -> Result<String> {
         .with("MaxSize", 9)
         .with("DesiredCapacity", instances)
         .with("VPCZoneIdentifier", "subnet-0a1b2c3d")
-        .with("LaunchTemplate", launch);
+        .with("LaunchTemplate", launch)
+        .with("Tags", Tree::list([adoptable]));
     rig.somebody_calls("CreateAutoScalingGroup", params)?;
     Ok(template.to_owned())
 }
@@ -54,7 +63,7 @@ fn ids(instances: &[InstanceDump]) -> BTreeSet<String> {
 #[tokio::test]
 async fn a_group_is_previewed_adopted_and_replaced_through_kills() -> Result<()> {
     rule("adoption", Setup::default(), async |rig| {
-        let template = somebody_elses(rig, 3)?;
+        let template = somebody_elses(rig, 3).await?;
         let before = in_service(rig, 3).await?;
         let mark = rig.mark();
         let pool = rig
@@ -133,7 +142,7 @@ async fn a_group_is_previewed_adopted_and_replaced_through_kills() -> Result<()>
 #[tokio::test]
 async fn adopting_a_group_that_another_controller_owns_is_rejected() -> Result<()> {
     rule("adoption-refused", Setup::default(), async |rig| {
-        let _ = somebody_elses(rig, 1)?;
+        let _ = somebody_elses(rig, 1).await?;
         in_service(rig, 1).await?;
         let key = "sigs.k8s.io/cluster-api-provider-aws/cluster/prod";
         let tag = Tree::new()

@@ -313,7 +313,7 @@ async fn a_group_of_our_name_that_is_not_owned_is_left_alone() -> Result<()> {
             let status = rig.pools().get("workers").await?.status.unwrap_or_default();
             let ready = status.conditions.into_iter().find(|one| one.type_ == "Ready").context("no Ready")?;
             let said =
-                ready.status == "False" && ready.message.contains("which is not the owner ID of this pool");
+                ready.status == "False" && ready.message.contains("owner-id with a value of another pool");
             Ok(Look::when(said, format!("{ready:?}")))
         })
         .await?;

@@ -13,7 +13,7 @@ use capasg_api::{
 };
 use capasg_controllers::{
     ObjectKey,
-    client::{ApiServer, Caches, Index},
+    client::{ApiServer, Caches, Index, Namespaces},
     kubernetes::{KubeError, KubeWrite, Kubernetes as _},
 };
 use capasg_e2e::{Rig, Setup, rule};
@@ -178,8 +178,13 @@ impl Real<'_> {
             machines_of: Index::default(),
             clusters: store(None),
             secrets: store(None),
+            identities: store(None),
+            guards: store(None),
+            namespaces: store(None),
         };
-        ApiServer::new(self.rig.scenario.client.clone(), caches)
+        let namespaces =
+            Namespaces { own: "capasg-system".to_owned(), aws_provider: "capa-system".to_owned() };
+        ApiServer::new(self.rig.scenario.client.clone(), caches, namespaces)
     }
 }
 

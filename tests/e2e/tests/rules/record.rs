@@ -46,6 +46,7 @@ fn full(rig: &Rig<'_>) -> Pool {
 async fn record_pools_with_a_secret() -> Result<()> {
     rule("record-secret", Setup::default(), async |rig| {
         rig.run(&rig.pool("minimal").replicas(2), 2).await?;
+        rig.guard("profiles", &json!({"instanceProfiles": ["*"]})).await?;
         rig.run(&full(rig), 3).await?;
         write(rig, "secret").await
     })

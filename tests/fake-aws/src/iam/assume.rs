@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 
-use super::{Caller, Iam, Role, authorize::denied, issue::Wanted, role, web_identity::Claims};
+use super::{Caller, Iam, Role, authorize::denied, role, session::Wanted, web_identity::Claims};
 use crate::{ApiError, Service, Tree};
 
 /// The longest session in seconds of a role that a session of another role assumes ("role chaining").

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Iam, assume::Asked, issue::Wanted, web_identity::Claims};
+use super::{Iam, assume::Asked, session::Wanted, web_identity::Claims};
 use crate::{ApiError, Tree};
 
 /// Six hours, which is what the agent's credentials have.

@@ -24,6 +24,15 @@ pub(crate) struct Session {
     pub(crate) transitive: BTreeSet<String>,
 }
 
+/// What a new session is asked to be.
+pub(crate) struct Wanted<'a> {
+    pub(crate) role: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) seconds: i64,
+    pub(crate) tags: BTreeMap<String, String>,
+    pub(crate) transitive: BTreeSet<String>,
+}
+
 /// Temporary credentials, or an access key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credentials {

@@ -7,24 +7,30 @@ mod store;
 mod writes;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use capasg_api::{
-    ASGMachine, ASGMachinePool,
+    ASGGuard, ASGGuardSpec, ASGIdentity, ASGMachine, ASGMachinePool,
     capi::{Cluster, Machine, MachinePool, pool_owner_of_machine},
+    guard::AdoptionRule,
+    identity::NamespaceSelection,
     names::{labels, must_format_value},
 };
 use capasg_cloud::Clock;
 use capasg_controllers::{
     ObjectKey,
-    kubernetes::{KubeEvent, KubeWrite},
+    kubernetes::{AccessKey, KubeEvent, KubeWrite},
 };
 use chrono::{DateTime, Utc};
 pub use held::Objects;
-use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::OwnerReference};
+use k8s_openapi::{
+    api::core::v1::Secret,
+    apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, OwnerReference},
+};
 use kube::{ResourceExt, core::DynamicObject};
+use serde_json::Value;
 pub use store::Lag;
 pub(crate) use store::{Expect, Ledger, Object, Store};
 
@@ -64,6 +70,40 @@ pub struct Change {
     pub resource_version: String,
 }
 
+/// The name of the guard that allows everything.
+const EVERYTHING: &str = "everything";
+
+/// What operators say: objects without a namespace, and the Secrets of identities. They are read without a lag.
+#[derive(Default)]
+pub(crate) struct Operators {
+    pub(crate) identities: BTreeMap<String, Arc<ASGIdentity>>,
+    pub(crate) guards: BTreeMap<String, Arc<ASGGuard>>,
+    pub(crate) namespaces: BTreeMap<String, BTreeMap<String, String>>,
+    pub(crate) keys: BTreeMap<String, AccessKey>,
+    /// Specs by kind and name.
+    pub(crate) others: BTreeMap<(String, String), Value>,
+}
+
+impl Operators {
+    /// The guard by which an installation of an earlier release keeps working (docs/users/guards.md): everything is allowed.
+    fn of_an_earlier_release() -> Self {
+        let exists = LabelSelectorRequirement {
+            key: "kubernetes.io/metadata.name".to_owned(),
+            operator: "Exists".to_owned(),
+            values: None,
+        };
+        let every = LabelSelector { match_expressions: Some(vec![exists]), ..LabelSelector::default() };
+        let spec = ASGGuardSpec {
+            namespaces: NamespaceSelection { selector: Some(every), ..NamespaceSelection::default() },
+            instance_profiles: Some(vec!["*".to_owned()]),
+            adoption: Some(AdoptionRule::Allowed),
+            ..ASGGuardSpec::default()
+        };
+        let guard = Arc::new(ASGGuard::new(EVERYTHING, spec));
+        Self { guards: BTreeMap::from([(EVERYTHING.to_owned(), guard)]), ..Self::default() }
+    }
+}
+
 /// Everything that the API server holds.
 pub(crate) struct State {
     pub(crate) ledger: Ledger,
@@ -74,6 +114,7 @@ pub(crate) struct State {
     pub(crate) asg_machines: Store<ASGMachine>,
     pub(crate) secrets: Store<Secret>,
     pub(crate) configs: Store<DynamicObject>,
+    pub(crate) operators: Operators,
     /// Pools that a delivered change concerns.
     woken: BTreeSet<ObjectKey>,
     events: Vec<(DateTime<Utc>, KubeEvent)>,
@@ -111,6 +152,7 @@ impl ApiServer {
             asg_machines: Store::new("ASGMachine"),
             secrets: Store::new("Secret"),
             configs: Store::new("KubeadmConfig"),
+            operators: Operators::of_an_earlier_release(),
             woken: BTreeSet::new(),
             events: Vec::new(),
             conflicts: 0,
@@ -120,6 +162,14 @@ impl ApiServer {
             collected: 0,
         };
         Arc::new(Self { state: Mutex::new(state), clock, journal, meanwhile: Mutex::default() })
+    }
+
+    /// Changes what operators say, and wakes every pool, as the watches do.
+    pub(crate) fn operate(&self, change: impl FnOnce(&mut Operators)) {
+        let mut state = self.state();
+        change(&mut state.operators);
+        let pools: Vec<ObjectKey> = state.pools.all().into_iter().map(|(key, _)| key).collect();
+        state.woken.extend(pools);
     }
 
     /// The objects, with the API server's clock set.

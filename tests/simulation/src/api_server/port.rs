@@ -4,14 +4,16 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
 use capasg_api::{
-    ASGMachine, ASGMachinePool,
+    ASGGuard, ASGIdentity, ASGIdentityStatus, ASGMachine, ASGMachinePool,
     capi::{Cluster, Machine, MachinePool, pool_owner_of_machine},
     names::{labels, must_format_value},
 };
 use capasg_cloud::Clock;
 use capasg_controllers::{
     ObjectKey,
-    kubernetes::{BootstrapData, KubeError, KubeEvent, KubeWrite, Kubernetes, PoolScope, Result},
+    kubernetes::{
+        AccessKey, BootstrapData, KubeError, KubeEvent, KubeWrite, Kubernetes, PoolScope, Result, SecretPlace,
+    },
 };
 use chrono::TimeDelta;
 use kube::ResourceExt;
@@ -110,6 +112,35 @@ impl Kubernetes for ApiServer {
         self.state().secrets.cached(key)?.resource_version()
     }
 
+    fn identities(&self) -> Vec<Arc<ASGIdentity>> {
+        self.state().operators.identities.values().cloned().collect()
+    }
+
+    fn guards(&self) -> Vec<Arc<ASGGuard>> {
+        self.state().operators.guards.values().cloned().collect()
+    }
+
+    fn namespace_labels(&self, namespace: &str) -> Option<BTreeMap<String, String>> {
+        let mut labels = self.state().operators.namespaces.get(namespace).cloned().unwrap_or_default();
+        // The API server sets it.
+        labels.insert("kubernetes.io/metadata.name".to_owned(), namespace.to_owned());
+        Some(labels)
+    }
+
+    fn pools_of(&self, namespace: &str) -> Vec<Arc<ASGMachinePool>> {
+        let state = self.state();
+        state
+            .pools
+            .all_cached()
+            .filter(|pool| pool.namespace().as_deref() == Some(namespace))
+            .cloned()
+            .collect()
+    }
+
+    fn aws_provider_namespace(&self) -> &'static str {
+        "capa-system"
+    }
+
     async fn list_asg_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<ASGMachine>>> {
         self.arrive_list("listing ASGMachines").await?;
         let (state, label) = (self.state(), must_format_value(&scope.machine_pool));
@@ -153,6 +184,29 @@ impl Kubernetes for ApiServer {
         self.arrive("reading an object that is referred to").await?;
         let config = self.state().configs.get(key);
         Ok(config.map(|config| config.data.get("spec").cloned().unwrap_or(Value::Null)))
+    }
+
+    async fn cluster_scoped_spec(&self, _: &str, kind: &str, name: &str) -> Result<Option<Value>> {
+        self.arrive("reading an identity").await?;
+        Ok(self.state().operators.others.get(&(kind.to_owned(), name.to_owned())).cloned())
+    }
+
+    async fn access_key(&self, secret: &SecretPlace) -> Result<Option<AccessKey>> {
+        self.arrive("reading an access key").await?;
+        Ok(self.state().operators.keys.get(&secret.name).cloned())
+    }
+
+    async fn may_use(&self, _: &SecretPlace) -> Result<bool> {
+        self.arrive("reviewing an access").await?;
+        Ok(true)
+    }
+
+    async fn report_identity(&self, name: &str, status: &ASGIdentityStatus) -> Result<()> {
+        self.arrive("writing the status of an ASGIdentity").await?;
+        if let Some(identity) = self.state().operators.identities.get_mut(name) {
+            Arc::make_mut(identity).status = Some(status.clone());
+        }
+        Ok(())
     }
 
     async fn write(&self, write: &KubeWrite) -> Result<Option<String>> {

@@ -5,16 +5,19 @@ mod replies;
 mod requests;
 mod written;
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicU32, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use async_trait::async_trait;
 use capasg_cloud::{
-    Clock, Cloud, CloudError, CloudFactory, ErrorClass, Group, Image, InstanceFacts, InstanceRefresh,
-    InstanceType, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Page, Queue, QueueName, Result,
-    ScalingActivity, SecurityGroup, Selector, Subnet, Write, WriteReply,
+    Clock, Cloud, CloudError, CloudFactory, Connection, CredentialSource, ErrorClass, Group, Identity, Image,
+    InstanceFacts, InstanceRefresh, InstanceType, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Page,
+    Place, Queue, QueueName, Result, ScalingActivity, SecurityGroup, Selector, Subnet, Write, WriteReply,
 };
 use capasg_fake_aws::{ApiError, Call, DEFAULT_ACCOUNT, Effect, Fault, Scope, Service, Simulator, Tree};
 
@@ -29,7 +32,7 @@ pub(crate) const MANAGER: &str = "manager";
 /// The simulator as the cloud of one region, for whatever account the credentials belong to now.
 pub struct SimulatedCloud {
     simulator: Simulator,
-    region: String,
+    place: Place,
     shared: Arc<Shared>,
 }
 
@@ -38,6 +41,8 @@ pub(crate) struct Shared {
     clock: Arc<VirtualClock>,
     journal: Arc<Journal>,
     account: Mutex<String>,
+    /// The code with which AWS rejects the credentials of an identity.
+    rejected: Mutex<BTreeMap<String, String>>,
     empty_lists: AtomicU32,
     silent: AtomicU32,
     /// Lets others act between two calls of a reconcile.
@@ -54,21 +59,14 @@ pub(crate) struct Factory {
 }
 
 impl CloudFactory for Factory {
-    fn connect(&self, region: &str) -> Arc<dyn Cloud> {
-        Arc::new(SimulatedCloud {
+    fn connect(&self, place: &Place) -> Connection {
+        let cloud = Arc::new(SimulatedCloud {
             simulator: self.simulator.clone(),
-            region: region.to_owned(),
+            place: place.clone(),
             shared: Arc::clone(&self.shared),
-        })
-    }
-
-    fn events(&self, region: &str) -> Option<(Arc<dyn Queue>, QueueName)> {
-        let queue = SimulatedCloud {
-            simulator: self.simulator.clone(),
-            region: region.to_owned(),
-            shared: Arc::clone(&self.shared),
-        };
-        self.events.then(|| (Arc::new(queue) as _, QueueName::Name(QUEUE.to_owned())))
+        });
+        let queue = Arc::clone(&cloud) as Arc<dyn Queue>;
+        Connection { cloud, events: self.events.then(|| (queue, QueueName::Name(QUEUE.to_owned()))) }
     }
 }
 
@@ -78,6 +76,7 @@ impl Shared {
             clock,
             journal,
             account: Mutex::new(DEFAULT_ACCOUNT.to_owned()),
+            rejected: Mutex::default(),
             empty_lists: AtomicU32::new(0),
             silent: AtomicU32::new(0),
             meanwhile: Mutex::default(),
@@ -87,6 +86,33 @@ impl Shared {
     /// From now on the credentials belong to this account.
     pub(crate) fn set_account(&self, account: &str) {
         account.clone_into(&mut self.account.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// From now on AWS rejects the credentials of an identity with this code, or no longer.
+    pub(crate) fn reject(&self, identity: &str, code: Option<&str>) {
+        let mut rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner);
+        match code {
+            Some(code) => rejected.insert(identity.to_owned(), code.to_owned()),
+            None => rejected.remove(identity),
+        };
+    }
+
+    fn authenticate(&self, api: &'static str, identity: &Identity) -> Result<()> {
+        let rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(code) = rejected.get(&identity.name) else { return Ok(()) };
+        self.journal.tell(Moment::Failed { api, is_rejected: true });
+        Err(CloudError::answered(api, 403, code, "The security token included in the request is not valid"))
+    }
+
+    /// The account of an identity: that of its role or of its access key.
+    fn account_of(&self, identity: &Identity) -> String {
+        match &identity.source {
+            CredentialSource::Process => self.account(),
+            CredentialSource::Role { role, .. } | CredentialSource::WebIdentity(role) => {
+                role.arn.split(':').nth(4).unwrap_or_default().to_owned()
+            }
+            CredentialSource::Keys { access_key_id, .. } => Scope::of_access_key(access_key_id, "").account,
+        }
     }
 
     pub(crate) fn account(&self) -> String {
@@ -124,7 +150,7 @@ impl SimulatedCloud {
     #[must_use]
     pub fn new(simulator: Simulator, region: &str) -> Self {
         let shared = Shared::new(VirtualClock::begin(), Arc::default());
-        Self { simulator, region: region.to_owned(), shared }
+        Self { simulator, place: Place::of_process(region), shared }
     }
 
     async fn call(&self, service: Service, api: &'static str, params: Tree) -> Result<Tree> {
@@ -135,7 +161,8 @@ impl SimulatedCloud {
             self.shared.journal.tell(Moment::Failed { api, is_rejected: false });
             std::future::pending::<()>().await;
         }
-        let scope = Scope::account(&self.shared.account(), &self.region);
+        self.shared.authenticate(api, &self.place.identity)?;
+        let scope = Scope::account(&self.shared.account_of(&self.place.identity), &self.place.region);
         let call = Call {
             scope,
             service,

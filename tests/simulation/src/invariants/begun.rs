@@ -34,7 +34,7 @@ impl Invariants {
             at: now,
             object: api.pools.cached(&pool.key),
             owner: api.machine_pools.cached(&pool.machine_pool),
-            desired: self.simulator.desired(&self.scope, &pool.group),
+            desired: self.simulator.desired(&self.at(&pool.group), &pool.group),
             shielded: shielded.map(|own| own.name_any()).filter(|name| !marked.contains(name)).collect(),
             joined: names(&|machine| machine.has_node()),
             marked,

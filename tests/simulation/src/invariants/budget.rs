@@ -56,7 +56,7 @@ impl Invariants {
             machines.iter().any(|(name, _, machine)| name.ends_with(id) && machine.is_deleting())
                 || self.asg_machine_goes(&pool, &machine_name(&pool.key.name, id))
         };
-        let counted = self.simulator.counted(&self.scope, &pool.group);
+        let counted = self.simulator.counted(&self.at(&pool.group), &pool.group);
         let staying = counted.iter().filter(|id| !leaves(id)).count();
         let lost = inner.budget.lost.iter().filter(|(_, at)| now - **at <= UNSEEN);
         let taken = inner.budget.taken.iter().filter(|(_, at)| now - **at <= self.last_read());

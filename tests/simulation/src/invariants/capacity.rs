@@ -27,7 +27,7 @@ impl Invariants {
         change: &Change,
     ) {
         let Some(group) = &change.group else { return };
-        let bounds = self.simulator.bounds(&self.scope, group).unwrap_or_default();
+        let bounds = self.simulator.bounds(&self.at(group), group).unwrap_or_default();
         let has_other_bounds = inner.capacity.bounds.insert(group.clone(), bounds) != Some(bounds);
         let (Some(before), Some(after)) = change.desired else { return };
         if change.by.as_deref() != Some(MANAGER) {
@@ -82,8 +82,8 @@ impl Invariants {
     /// Keeps what a group launches although it has as many as desired.
     pub(super) fn note_surplus(&self, inner: &mut Inner, id: &str) {
         for pool in &inner.pools {
-            let counted = self.simulator.counted(&self.scope, &pool.group);
-            let desired = self.simulator.desired(&self.scope, &pool.group);
+            let counted = self.simulator.counted(&self.at(&pool.group), &pool.group);
+            let desired = self.simulator.desired(&self.at(&pool.group), &pool.group);
             let count = i64::try_from(counted.len()).unwrap_or(i64::MAX);
             let is_more = desired.is_some_and(|desired| count > desired);
             if is_more && counted.iter().any(|own| own == id) {
@@ -160,7 +160,7 @@ impl Invariants {
         if inner.capacity.takes_surplus(group, id) {
             return;
         }
-        let refresh = self.simulator.refreshes(&self.scope, group).pop();
+        let refresh = self.simulator.refreshes(&self.at(group), group).pop();
         let refresh = refresh.filter(|one| one.ended.is_none_or(|ended| at - ended <= ANSWERED));
         let within = self.last_read();
         let seen = &mut inner.capacity;

@@ -82,7 +82,7 @@ impl Invariants {
     ) {
         let Some(state) = self.desired_state(inner) else { return };
         let Some(id) = machine.name.rfind("-i-").and_then(|at| machine.name.get(at + 1..)) else { return };
-        let Some(version) = self.simulator.launched_from(&self.scope, id) else { return };
+        let Some(version) = self.simulator.launched_from(&self.at_instance(id), id) else { return };
         let launched = inner.capacity.launched.get(id).copied();
         let rollout =
             inner.begun.object.as_ref().and_then(|own| own.spec.rollout.clone()).unwrap_or_default();

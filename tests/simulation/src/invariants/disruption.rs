@@ -52,14 +52,14 @@ impl Node {
 impl Invariants {
     fn nodes(&self, inner: &Inner, pool: &Pool, now: DateTime<Utc>) -> Vec<Node> {
         let counted: BTreeSet<String> =
-            self.simulator.counted(&self.scope, &pool.group).into_iter().collect();
+            self.simulator.counted(&self.at(&pool.group), &pool.group).into_iter().collect();
         let own = format!("{}-", pool.key.name);
         let node = |(name, _, machine): (String, bool, std::sync::Arc<Machine>)| {
             let id = name.strip_prefix(&own).unwrap_or_default();
             let counted = counted.contains(id);
             let since = now - UNSEEN;
             let stays = counted || inner.budget.lost_since(id, since) || inner.budget.taken_since(id, since);
-            let runs = self.simulator.runs(&self.scope, id);
+            let runs = self.simulator.runs(&self.at_instance(id), id);
             Node { name, counted, stays, runs, machine }
         };
         self.machines_of(pool).into_iter().map(node).collect()
@@ -189,7 +189,7 @@ impl Invariants {
         let rollout = object.spec.rollout(within_limits(object, owner));
         // What a refresh launched beyond the replicas, whoever asked for it, is AWS's own to end, as long as a listing may
         // show it.
-        let mut refreshes = self.simulator.refreshes(&self.scope, &pool.group).into_iter();
+        let mut refreshes = self.simulator.refreshes(&self.at(&pool.group), &pool.group).into_iter();
         let is_shown = refreshes.any(|one| one.ended.is_none_or(|ended| now - ended <= BELIEVED));
         if rollout.type_ != RolloutType::RollingUpdate || is_shown {
             return 0;
@@ -203,8 +203,11 @@ impl Invariants {
         // user data only. What versions of other actors launch is not compared (docs/users/drift.md, "Preview changes").
         let image = object.spec.machine.image.id.as_ref().filter(|_| hold != Hold::Preview);
         let contents = &inner.preview.contents;
-        let has = self.simulator.pinned(&self.scope, &pool.group).and_then(|pinned| contents.get(&pinned));
-        let has = has.filter(|_| self.simulator.is_pinned_by_number(&self.scope, &pool.group));
+        let has = self
+            .simulator
+            .pinned(&self.at(&pool.group), &pool.group)
+            .and_then(|pinned| contents.get(&pinned));
+        let has = has.filter(|_| self.simulator.is_pinned_by_number(&self.at(&pool.group), &pool.group));
         let is_old = |one: &InstanceDump| match (hold, &one.template) {
             (Hold::Preview, Some(version)) => {
                 has.zip(contents.get(version)).is_some_and(|(has, launched)| has != launched)

@@ -69,7 +69,7 @@ impl Invariants {
                 })
             })
         };
-        self.simulator.counted(&self.scope, &pool.group).into_iter().filter(is_drained).collect()
+        self.simulator.counted(&self.at(&pool.group), &pool.group).into_iter().filter(is_drained).collect()
     }
 
     /// A Machine is deleted because its instance terminates or is terminated only if that is so. One that a user stopped

@@ -30,8 +30,8 @@ impl Invariants {
                 inner.drained.last.insert(pool.key.name.clone(), object);
             }
             if !self.is_wanted(&pool)
-                || self.simulator.desired(&self.scope, &pool.group).is_none()
-                || self.simulator.has_hook(&self.scope, &pool.group, TERMINATE_HOOK)
+                || self.simulator.desired(&self.at(&pool.group), &pool.group).is_none()
+                || self.simulator.has_hook(&self.at(&pool.group), &pool.group, TERMINATE_HOOK)
             {
                 inner.drained.hooked.insert(pool.group.clone(), now);
             }

@@ -12,7 +12,14 @@ mod tests;
 impl Invariants {
     /// No pool ever has two groups or two launch templates.
     pub(super) fn no_second_group_or_template(&self, inner: &mut Inner) {
-        let (groups, templates) = self.simulator.owned(&self.scope, capasg_api::names::tags::OWNER_ID);
+        let (mut groups, mut templates) = (Vec::new(), Vec::new());
+        for scope in self.scopes() {
+            let (more, templates_too) = self.simulator.owned(&scope, capasg_api::names::tags::OWNER_ID);
+            groups.extend(more);
+            templates.extend(templates_too);
+        }
+        groups.sort_unstable();
+        templates.sort_unstable();
         for (what, names) in [("group", groups), ("launch template", templates)] {
             let twice = names.iter().zip(names.iter().skip(1)).find(|(one, next)| one == next);
             if let Some((owner, _)) = twice {

@@ -45,7 +45,7 @@ impl Invariants {
             let kept: BTreeSet<&String> = list.iter().collect();
             for id in before.iter().filter(|id| !kept.contains(id)).filter_map(|id| id.rsplit('/').next()) {
                 let is_theirs = inner.budget.has_taken(id) && (goes || !inner.lists.claimed.contains(id));
-                if !is_theirs && self.simulator.runs(&self.scope, id) {
+                if !is_theirs && self.simulator.runs(&self.at_instance(id), id) {
                     inner.breaks(
                         now,
                         "list_keeps_the_living",
@@ -66,7 +66,7 @@ impl Invariants {
         }
         let arn = pool.spec.provider_id.as_deref().unwrap_or_default();
         let group = arn.rsplit('/').next().unwrap_or_default();
-        if self.simulator.pinned(&self.scope, group).is_none() {
+        if self.simulator.pinned(&self.at(group), group).is_none() {
             let what = format!("{name} is ready, and its group ({arn}) does not exist");
             inner.breaks(self.clock.now(), "ready_follows_the_group", what);
         }

@@ -37,7 +37,7 @@ use crate::journal::Moment;
 impl Invariants {
     /// What happened in the cloud since the last look, one by one and before anything else goes on.
     pub(crate) fn look_at_cloud(&self) {
-        let feed = self.simulator.take_feed(&self.scope);
+        let feed: Vec<_> = self.scopes().iter().flat_map(|scope| self.simulator.take_feed(scope)).collect();
         let mut inner = self.inner();
         // What a call brings about is told before the call itself.
         for happening in &feed {

@@ -40,7 +40,7 @@ impl Invariants {
     }
 
     pub(super) fn refreshes(&self, group: &str) -> Vec<RefreshGlance> {
-        self.simulator.refreshes(&self.scope, group)
+        self.simulator.refreshes(&self.at(group), group)
     }
 
     /// A reconcile begins: what is rolled out may have changed. A preview rolls nothing out, and a pause changes nothing of

@@ -1,6 +1,7 @@
 //! Who looks on at a run, and what was seen so far.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -36,7 +37,10 @@ pub struct Invariants {
     pub(super) core: Arc<Core>,
     pub(super) simulator: Simulator,
     pub(super) clock: Arc<VirtualClock>,
+    /// The account of pools without another, and the region of all.
     pub(super) scope: Scope,
+    /// Where the groups of pools in other accounts are.
+    pub(super) elsewhere: Mutex<BTreeMap<String, Scope>>,
     /// How far reads of AWS may be behind.
     pub(super) read_lag_millis: u64,
     pub(super) inner: Mutex<Inner>,
@@ -92,7 +96,8 @@ impl Invariants {
         scope: Scope,
     ) -> Arc<Self> {
         let read_lag_millis = simulator.settings(Some(&scope)).read_lag_millis;
-        Arc::new(Self { api, core, simulator, clock, scope, read_lag_millis, inner: Mutex::default() })
+        let (elsewhere, inner) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { api, core, simulator, clock, scope, elsewhere, read_lag_millis, inner })
     }
 
     pub(super) fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -101,6 +106,33 @@ impl Invariants {
 
     pub(crate) fn watch(&self, pool: &Pool) {
         self.inner().pools.push(pool.clone());
+    }
+
+    /// The group of a pool is in another account.
+    pub(crate) fn is_in(&self, pool: &Pool, account: &str) {
+        let scope = Scope::account(account, &self.scope.region);
+        self.elsewhere().insert(pool.group.clone(), scope);
+    }
+
+    fn elsewhere(&self) -> MutexGuard<'_, BTreeMap<String, Scope>> {
+        self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where a group is.
+    pub(super) fn at(&self, group: &str) -> Cow<'_, Scope> {
+        self.elsewhere().get(group).cloned().map_or(Cow::Borrowed(&self.scope), Cow::Owned)
+    }
+
+    /// Where an instance is.
+    pub(super) fn at_instance(&self, id: &str) -> Cow<'_, Scope> {
+        let has = |scope: &&Scope| self.simulator.launched_from(scope, id).is_some();
+        let found = self.elsewhere().values().find(has).cloned();
+        found.map_or(Cow::Borrowed(&self.scope), Cow::Owned)
+    }
+
+    /// Every account.
+    pub(super) fn scopes(&self) -> BTreeSet<Scope> {
+        std::iter::once(self.scope.clone()).chain(self.elsewhere().values().cloned()).collect()
     }
 
     /// Records what happens, line by line.

@@ -83,7 +83,7 @@ impl Invariants {
         else {
             return;
         };
-        let pin = self.simulator.pinned(&self.scope, group);
+        let pin = self.simulator.pinned(&self.at(group), group);
         if pin.is_some_and(|pin| inner.preview.pinned(group).is_some_and(|before| *before != pin)) {
             inner.token.by_others.insert(group.clone(), at);
         }
@@ -94,7 +94,7 @@ impl Invariants {
     pub(super) fn note_pins(&self, inner: &mut Inner) {
         let Inner { pools, preview, .. } = inner;
         for pool in pools.iter() {
-            if let Some(pin) = self.simulator.pinned(&self.scope, &pool.group)
+            if let Some(pin) = self.simulator.pinned(&self.at(&pool.group), &pool.group)
                 && preview.pinned(&pool.group) != Some(&pin)
             {
                 preview.pins(&pool.group, pin, self.clock.now());
@@ -122,19 +122,21 @@ impl Invariants {
             let wanted = wanted.and_then(|data| data.get("value").map(|value| value.0.clone()));
             (previews, wanted.unwrap_or_default(), object.annotations().get(annotations::OWNER_ID).cloned())
         };
-        if owner.is_none() || owner != self.simulator.tag_of(&self.scope, &pool.group, tags::OWNER_ID) {
+        if owner.is_none()
+            || owner != self.simulator.tag_of(&self.at(&pool.group), &pool.group, tags::OWNER_ID)
+        {
             return None;
         }
-        let refreshes = self.simulator.refreshes(&self.scope, &pool.group);
+        let refreshes = self.simulator.refreshes(&self.at(&pool.group), &pool.group);
         let refuses = |one: &RefreshGlance| {
             one.configured && one.ended.is_none_or(|ended| now - ended < TimeDelta::minutes(1))
         };
         if refreshes.iter().any(refuses) {
             return None;
         }
-        let (template, number) = self.simulator.pinned(&self.scope, &pool.group)?;
+        let (template, number) = self.simulator.pinned(&self.at(&pool.group), &pool.group)?;
         let is_ours = inner.preview.contents.contains_key(&(template.clone(), number));
-        if previews && !(is_ours && self.simulator.is_pinned_by_number(&self.scope, &pool.group)) {
+        if previews && !(is_ours && self.simulator.is_pinned_by_number(&self.at(&pool.group), &pool.group)) {
             return None;
         }
         let token = self.core.state().newest.get(&pool.config).map(|(token, _)| token.clone())?;
@@ -150,7 +152,7 @@ impl Invariants {
                 *found
             }
             _ => {
-                let data = self.simulator.user_data_of_version(&self.scope, &template, number)?;
+                let data = self.simulator.user_data_of_version(&self.at(&pool.group), &template, number)?;
                 let data = STANDARD.decode(data).ok()?;
                 let data = String::from_utf8_lossy(&data);
                 let differs = without_tokens(&data) != without_tokens(&wanted);

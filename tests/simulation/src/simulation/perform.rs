@@ -257,7 +257,7 @@ fn cloud(world: &World, pool: &Pool, act: &Act) {
         Act::HookGone => call("DeleteLifecycleHook", group().with("LifecycleHookName", TERMINATE_HOOK)),
         Act::TagsGone => {
             let keys = world.group(pool).map(|own| own.tags).unwrap_or_default().into_keys();
-            let keys = keys.filter(|key| key != tags::OWNER_ID).take(2).map(|key| {
+            let keys = keys.filter(|key| !tags::IDENTITY.contains(&key.as_str())).take(2).map(|key| {
                 let tag = Tree::new().with("ResourceId", &pool.group);
                 tag.with("ResourceType", "auto-scaling-group").with("Key", key)
             });

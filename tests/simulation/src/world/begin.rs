@@ -10,7 +10,7 @@ use capasg_api::{
     },
     names::aws_name,
 };
-use capasg_cloud::{Cadence, Clock, Limits, RegionParts, Regions, Supervisor};
+use capasg_cloud::{Cadence, Clock, Inventories, InventoryParts, Limits, Supervisor};
 use capasg_controllers::{
     Context, ObjectKey,
     kubernetes::{Kubernetes, Randomness},
@@ -102,9 +102,9 @@ impl World {
         let lease = Arc::new(Lease::default());
         let factory = Factory { simulator: simulator.clone(), shared, events: setup.events };
         let parts = Parts { factory, api: &api, clock: &clock, random: &random, lease: &lease };
-        let (context, regions) = parts.controllers(setup.cadence, &observers);
+        let (context, inventories) = parts.controllers(setup.cadence, &observers);
         let factory = parts.factory;
-        let changes = regions.changes();
+        let changes = inventories.changes();
         let invariants = setup.invariants.then(|| {
             let scope = Scope::region(&setup.region);
             let invariants = Invariants::new(
@@ -135,7 +135,7 @@ impl World {
             restarts: 0,
             factory,
             context,
-            regions,
+            inventories,
             changes,
             queue: BTreeMap::new(),
             resyncs: BTreeMap::new(),
@@ -162,7 +162,7 @@ impl World {
             random: &self.random,
             lease: &self.lease,
         };
-        let (context, regions) = parts.controllers(self.setup.cadence, &self.observers);
+        let (context, inventories) = parts.controllers(self.setup.cadence, &self.observers);
         self.lease.renew();
         self.takeover = None;
         self.dead = false;
@@ -170,9 +170,9 @@ impl World {
             invariants.note("manager", || "another process begins".to_owned());
         }
         self.restarts += 1;
-        self.changes = regions.changes();
+        self.changes = inventories.changes();
         self.context = context;
-        self.regions = regions;
+        self.inventories = inventories;
         self.queue.clear();
         self.resyncs.clear();
         self.failures.clear();
@@ -274,9 +274,9 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    fn controllers(&self, cadence: Cadence, observers: &Observers) -> (Arc<Context>, Arc<Regions>) {
+    fn controllers(&self, cadence: Cadence, observers: &Observers) -> (Arc<Context>, Arc<Inventories>) {
         let clock: Arc<dyn Clock> = Arc::<VirtualClock>::clone(self.clock);
-        let regions = Regions::stepped(RegionParts {
+        let inventories = Inventories::stepped(InventoryParts {
             factory: Arc::new(self.factory.clone()),
             guard: Arc::<Lease>::clone(self.lease),
             observer: Arc::clone(&observers.calls),
@@ -287,7 +287,7 @@ impl Parts<'_> {
         });
         let kubernetes: Arc<dyn Kubernetes> = Arc::<ApiServer>::clone(self.api);
         let random: Arc<dyn Randomness> = Arc::new(self.random.clone());
-        let context = Context::new(kubernetes, Arc::clone(&regions), clock, random);
-        (Arc::new(context.observed_by(Arc::clone(&observers.pools))), regions)
+        let context = Context::new(kubernetes, Arc::clone(&inventories), clock, random);
+        (Arc::new(context.observed_by(Arc::clone(&observers.pools))), inventories)
     }
 }

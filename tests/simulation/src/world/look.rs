@@ -30,6 +30,12 @@ impl World {
         found.unwrap_or(Dump { scope, groups: Vec::new(), templates: Vec::new(), instances: Vec::new() })
     }
 
+    /// What every account has in the region.
+    #[must_use]
+    pub fn dumps(&self) -> Vec<Dump> {
+        self.simulator.dump(Some(&self.setup.region))
+    }
+
     /// The name of a pool's group and launch template.
     #[must_use]
     pub fn group_name(&self, pool: &Pool) -> String {
@@ -40,14 +46,15 @@ impl World {
     #[must_use]
     pub fn group(&self, pool: &Pool) -> Option<GroupDump> {
         let name = self.group_name(pool);
-        self.dump().groups.into_iter().find(|group| group.name == name)
+        self.dumps().into_iter().flat_map(|dump| dump.groups).find(|group| group.name == name)
     }
 
     /// The members of a pool's group, by id.
     #[must_use]
     pub fn instances(&self, pool: &Pool) -> Vec<InstanceDump> {
         let name = self.group_name(pool);
-        self.dump().instances.into_iter().filter(|one| one.group.as_deref() == Some(name.as_str())).collect()
+        let all = self.dumps().into_iter().flat_map(|dump| dump.instances);
+        all.filter(|one| one.group.as_deref() == Some(name.as_str())).collect()
     }
 
     /// The ids of a pool's instances in service.

@@ -4,6 +4,7 @@ mod begin;
 mod checks;
 mod lease;
 mod look;
+mod operators;
 mod pair;
 mod people;
 mod policy;
@@ -16,7 +17,7 @@ mod watchdog;
 use std::{collections::BTreeMap, sync::Arc};
 
 use capasg_api::{ASGMachinePool, capi::MachinePool};
-use capasg_cloud::{Clock, Regions};
+use capasg_cloud::{Clock, Inventories, Place};
 use capasg_controllers::{Context, ObjectKey, backoff::FailedOperations};
 use capasg_fake_aws::{Scope, Simulator};
 use chrono::{DateTime, Utc};
@@ -53,8 +54,8 @@ pub struct World {
     setup: Setup,
     factory: Factory,
     context: Arc<Context>,
-    regions: Arc<Regions>,
-    changes: mpsc::UnboundedReceiver<(String, String)>,
+    inventories: Arc<Inventories>,
+    changes: mpsc::UnboundedReceiver<(Place, String)>,
     queue: BTreeMap<ObjectKey, DateTime<Utc>>,
     /// When the periodic resync of a pool is due, if nothing wakes it before.
     resyncs: BTreeMap<ObjectKey, DateTime<Utc>>,

@@ -99,8 +99,8 @@ impl World {
         if self.takeover.is_some_and(|at| at <= self.now()) {
             self.restart();
         }
-        while let Ok((region, group)) = self.changes.try_recv() {
-            for pool in self.context.pools_of(&region, &group) {
+        while let Ok((place, group)) = self.changes.try_recv() {
+            for pool in self.context.pools_of(&place, &group) {
                 self.wake(pool);
             }
         }
@@ -143,7 +143,7 @@ impl World {
         Ok(true)
     }
 
-    fn wake(&mut self, pool: ObjectKey) {
+    pub(super) fn wake(&mut self, pool: ObjectKey) {
         let now = self.now();
         self.resyncs.remove(&pool);
         self.queue.insert(pool, now);
@@ -169,7 +169,7 @@ impl World {
         if self.is_leaderless() {
             return ready;
         }
-        if self.regions.next_due().is_some_and(|due| self.clock.moment(due) <= now) {
+        if self.inventories.next_due().is_some_and(|due| self.clock.moment(due) <= now) {
             ready.push(Action::Poll);
         }
         if self.setup.events && self.has_events() {
@@ -183,8 +183,8 @@ impl World {
     /// Whether messages wait for whoever would take them, or were seen.
     fn has_events(&self) -> bool {
         let may_receive =
-            self.regions.next_events_due().is_some_and(|at| self.clock.moment(at) <= self.now());
-        (may_receive && self.simulator.has_messages(&self.scope())) || self.regions.has_events_to_delete()
+            self.inventories.next_events_due().is_some_and(|at| self.clock.moment(at) <= self.now());
+        (may_receive && self.simulator.has_messages(&self.scope())) || self.inventories.has_events_to_delete()
     }
 
     pub(super) fn next_due(&self) -> Option<DateTime<Utc>> {
@@ -198,8 +198,8 @@ impl World {
             return others.min();
         }
         let moment = |instant| self.clock.moment(instant);
-        let events = self.regions.next_events_due().map(moment).filter(|at| *at > self.now());
-        let polls = self.regions.next_due().map(moment);
+        let events = self.inventories.next_events_due().map(moment).filter(|at| *at > self.now());
+        let polls = self.inventories.next_due().map(moment);
         let queued = self.queue.values().copied();
         others.chain(polls).chain(events).chain(queued).chain(self.release_due()).min()
     }
@@ -223,7 +223,7 @@ impl World {
     }
 
     async fn take_events(&mut self) {
-        let taking = self.regions.poll_events();
+        let taking = self.inventories.poll_events();
         tokio::select! {
             biased;
             () = self.journal.death() => {}
@@ -246,7 +246,7 @@ impl World {
     }
 
     async fn poll(&mut self) {
-        let polls = self.regions.poll_due();
+        let polls = self.inventories.poll_due();
         tokio::select! {
             biased;
             () = self.journal.death() => {}

@@ -36,7 +36,8 @@ fn somebody_elses(world: &World, instances: i32, edit: impl FnOnce(Tree) -> Tree
         .with("DesiredCapacity", instances)
         .with("VPCZoneIdentifier", "subnet-0a1b2c3d,subnet-0b1c2d3e,subnet-0c1d2e3f")
         .with("LaunchTemplate", Tree::new().with("LaunchTemplateId", template).with("Version", "$Latest"))
-        .with("Tags", Tree::list([tag("team", "a")]));
+        .with("Tags", Tree::list([tag("team", "a"), tag(tags::ADOPTABLE_BY, "default/*")]));
+    world.guard("adoption", serde_json::json!({"adoption": "Allowed"}));
     world.aws(Service::AutoScaling, "CreateAutoScalingGroup", edit(params))?;
     Ok(template.to_owned())
 }
@@ -215,7 +216,8 @@ async fn an_adoption_is_previewed_first_and_made_by_apply() -> Result<()> {
 #[tokio::test(start_paused = true)]
 async fn a_group_that_cannot_be_adopted_is_reported_and_left_alone() -> Result<()> {
     let cases = [
-        (tags::OWNER_ID, "0123456789abcdef", "owner ID 0123456789abcdef", 2),
+        (tags::OWNER_ID, "0123456789abcdef", "another ASGMachinePool owns it", 2),
+        (tags::POOL, "others", "another ASGMachinePool owns it", 2),
         ("sigs.k8s.io/cluster-api-provider-aws/cluster/prod", "owned", "Cluster API Provider AWS", 2),
         ("eks:nodegroup-name", "a", "A group of an EKS managed node group cannot be adopted", 2),
         ("kops.k8s.io/instancegroup", "a", "Stop managing the group with kOps", 2),
@@ -223,7 +225,9 @@ async fn a_group_that_cannot_be_adopted_is_reported_and_left_alone() -> Result<(
         ("team", "a", "its desired capacity is 2, and the MachinePool requests 3", 3),
     ];
     for (key, value, words, replicas) in cases {
-        let edit = |group: Tree| group.with("Tags", Tree::list([tag(key, value)]));
+        let edit = |group: Tree| {
+            group.with("Tags", Tree::list([tag(key, value), tag(tags::ADOPTABLE_BY, "default/workers")]))
+        };
         let mut world = World::new(Setup::default());
         let _ = somebody_elses(&world, 2, edit)?;
         running_elsewhere(&mut world, 2).await?;
@@ -281,8 +285,8 @@ async fn nothing_is_adopted_without_a_request_or_twice() -> Result<()> {
     world.run_until("it is adopted", SOON, |world| is_adopted(world, &pool, &before)).await?;
     reach(&mut world, &pool, 2).await?;
     // Somebody takes it away again.
-    let owner = Tree::new().with("Tags", Tree::list([tag(tags::OWNER_ID, "")]));
-    world.aws(Service::AutoScaling, "DeleteTags", owner)?;
+    let owner = tags::IDENTITY.map(|key| tag(key, ""));
+    world.aws(Service::AutoScaling, "DeleteTags", Tree::new().with("Tags", Tree::list(owner)))?;
     let mark = world.mark();
     world.run_for(TimeDelta::minutes(10)).await?;
     ensure!(world.says(&pool, GROUP_READY, "False", "GroupNotOwned"), "{}", world.describe());

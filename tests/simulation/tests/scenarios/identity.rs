@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use capasg_api::{
     conditions::{CLOUD_REACHABLE, GROUP_READY, LAUNCH_TEMPLATE_READY},
-    names::{annotations, tags},
+    names::{annotations, finalizers, tags},
 };
 use capasg_fake_aws::{LogFilter, Service, Tree};
 use capasg_simulation::{Pool, Setup, World};
@@ -103,6 +103,92 @@ fn foreign_group(world: &World, pool: &Pool, tags: &BTreeMap<&str, &str>) -> Res
     Ok(())
 }
 
+/// Sets tags of a pool's group.
+fn tag_group(world: &World, pool: &Pool, tags: &[(&str, &str)]) -> Result<()> {
+    let tags = tags.iter().map(|(key, value)| {
+        Tree::new()
+            .with("ResourceId", world.group_name(pool))
+            .with("ResourceType", "auto-scaling-group")
+            .with("Key", *key)
+            .with("Value", *value)
+            .with("PropagateAtLaunch", true)
+    });
+    world.aws(Service::AutoScaling, "CreateOrUpdateTags", Tree::new().with("Tags", Tree::list(tags)))?;
+    Ok(())
+}
+
+/// Tags that another actor edits or removes fail closed: nothing is changed, and everything continues once they are set
+/// again as the condition says.
+// Rules: T2
+#[tokio::test(start_paused = true)]
+async fn edited_tags_stop_a_pool_until_they_are_set_again() -> Result<()> {
+    for key in [tags::NAMESPACE, tags::CLUSTER, tags::POOL] {
+        for edit in [Some("another"), None] {
+            let (mut world, pool) = running(Setup::default(), 2).await?;
+            let value = world.group(&pool).and_then(|group| group.tags.get(key).cloned()).context("a tag")?;
+            if let Some(edit) = edit {
+                tag_group(&world, &pool, &[(key, edit)])?;
+            } else {
+                let tag = Tree::new().with("ResourceId", world.group_name(&pool)).with("Key", key);
+                let tag = tag.with("ResourceType", "auto-scaling-group");
+                world.aws(Service::AutoScaling, "DeleteTags", Tree::new().with("Tags", Tree::list([tag])))?;
+            }
+            world
+                .run_until("it is told", SOON, |world| {
+                    world.says(&pool, GROUP_READY, "False", "GroupNotOwned")
+                })
+                .await?;
+            let message = world.condition(&pool, GROUP_READY).context("GroupReady")?.message;
+            ensure!(message.contains(&format!("{key}={value}")), "{message}");
+            ensure!(!message.contains("another\""), "{message}");
+            let (mark, before) = (world.mark(), world.in_service(&pool));
+            world.scale(&pool, 3);
+            world.kill_process();
+            world.run_for(TimeDelta::minutes(10)).await?;
+            ensure!(world.mutations_since(mark).is_empty(), "{:?}", world.mutations_since(mark));
+            tag_group(&world, &pool, &[(key, &value)])?;
+            world.run_until("it grows", SOON, |world| world.is_running(&pool, 3)).await?;
+            ensure!(world.in_service(&pool).is_superset(&before), "nothing was replaced");
+            world.finish()?;
+        }
+    }
+    Ok(())
+}
+
+/// A user copies the owner ID of another pool, which is a tag that every reader of AWS sees, and names its group: the pool
+/// changes nothing of it while it exists and when it is deleted, and reads nothing of the other pool in its condition.
+// Rules: T2
+#[tokio::test(start_paused = true)]
+async fn a_copied_owner_id_gives_no_access_to_a_group() -> Result<()> {
+    let (mut world, victim) = running(Setup::default(), 3).await?;
+    let object = world.pool(&victim).context("the pool")?;
+    let (owner, arn) = (object.annotations()[annotations::OWNER_ID].clone(), object.spec.provider_id.clone());
+    let (mark, before) = (world.mark(), world.in_service(&victim));
+    let thief = world.add_pool("thief", 0);
+    world.edit_pool(&thief, |pool| {
+        pool.annotations_mut().insert(annotations::OWNER_ID.to_owned(), owner.clone());
+        pool.finalizers_mut().push(finalizers::POOL.to_owned());
+        pool.spec.provider_id.clone_from(&arn);
+    });
+    world
+        .run_until("it is told", SOON, |world| world.says(&thief, GROUP_READY, "False", "GroupNotOwned"))
+        .await?;
+    let status = world.pool(&thief).and_then(|pool| pool.status.clone()).context("a status")?;
+    let status = format!("{status:?} {:?}", world.events("GroupNotOwned"));
+    ensure!(!status.contains(&owner), "{status}");
+    world.scale(&thief, 9);
+    world.run_for(TimeDelta::minutes(10)).await?;
+    for _ in 0..2 {
+        let theirs = world.mutations_since(mark).into_iter();
+        let theirs: Vec<_> = theirs.filter(|call| call.groups.contains(&victim.group)).collect();
+        ensure!(theirs.is_empty(), "{theirs:?}");
+        world.delete_machine_pool(&thief);
+        world.run_until("it is deleted", SOON, |world| world.pool(&thief).is_none()).await?;
+    }
+    ensure!(world.in_service(&victim) == before && world.is_running(&victim, 3), "{}", world.describe());
+    world.finish()
+}
+
 /// Issue scenario: a group of our name that is somebody else's.
 // Pains: P30, W14
 #[tokio::test(start_paused = true)]
@@ -141,7 +227,7 @@ async fn a_group_of_the_same_name_that_is_not_owned_is_left_alone() -> Result<()
     Ok(())
 }
 
-/// The way of docs/users/adoption.md to take a group over: its tag is given the pool's owner id.
+/// An operator who knows that the group is the pool's gives it the tags that the condition names.
 #[tokio::test(start_paused = true)]
 async fn a_group_tagged_with_the_owner_id_is_taken_over() -> Result<()> {
     let mut world = World::new(Setup::default());
@@ -155,13 +241,16 @@ async fn a_group_tagged_with_the_owner_id_is_taken_over() -> Result<()> {
     let mark = world.mark();
     let kept = world.pool(&pool).context("the pool")?;
     let owner = kept.annotations().get(annotations::OWNER_ID).context("an owner id")?.clone();
-    let tag = Tree::new()
-        .with("ResourceId", world.group_name(&pool))
-        .with("ResourceType", "auto-scaling-group")
-        .with("Key", tags::OWNER_ID)
-        .with("Value", owner)
-        .with("PropagateAtLaunch", true);
-    world.aws(Service::AutoScaling, "CreateOrUpdateTags", Tree::new().with("Tags", Tree::list([tag])))?;
+    tag_group(&world, &pool, &[(tags::OWNER_ID, &owner)])?;
+    world.run_for(TimeDelta::minutes(10)).await?;
+    ensure!(world.says(&pool, GROUP_READY, "False", "GroupNotOwned"), "the owner ID alone does not suffice");
+    ensure!(world.machines(&pool).is_empty());
+    let Pool { key, .. } = &pool;
+    tag_group(
+        &world,
+        &pool,
+        &[(tags::NAMESPACE, &key.namespace), (tags::CLUSTER, "prod"), (tags::POOL, &key.name)],
+    )?;
     world.run_until("each has its Machine", SOON, |world| world.machines(&pool).len() == 2).await?;
     // They were started with somebody else's data, so that no kubelet of this model joins.
     world.run_for(TimeDelta::minutes(30)).await?;

@@ -20,6 +20,8 @@ mod events;
 mod external;
 mod faults;
 mod generated;
+mod guards;
+mod identities;
 mod identity;
 mod images;
 mod interplay;

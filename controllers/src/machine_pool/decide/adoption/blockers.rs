@@ -1,7 +1,7 @@
 //! Why a group cannot be adopted as it is, and what to do about it.
 
 use capasg_api::names::annotations::{AUTOSCALER_MAX_SIZE, AUTOSCALER_MIN_SIZE};
-use capasg_api::names::tags::{OWNER_ID, cloud_provider};
+use capasg_api::names::tags::{ADOPTABLE_BY, IDENTITY, cloud_provider};
 use capasg_cloud::Group;
 
 use crate::machine_pool::model::{Desired, counted, instances};
@@ -20,10 +20,22 @@ const CONTROLLERS: [(&str, &str, bool); 6] = [
 pub(super) fn blocker(desired: &Desired, group: &Group) -> Option<String> {
     let name = &group.name;
     let no = |why: String| Some(format!("Auto Scaling group {name} cannot be adopted: {why}"));
-    if let Some(owner) = group.tags.get(OWNER_ID) {
+    if let Some(why) = &desired.adoption_denied {
+        return no(format!("{why}."));
+    }
+    if let Some(key) = IDENTITY.iter().find(|key| group.tags.contains_key(**key)) {
         return no(format!(
-            "it belongs to the pool with owner ID {}. If that pool does not exist any more, remove the tag {OWNER_ID}.",
-            owner.value
+            "its tag {key} indicates that another ASGMachinePool owns it. If that pool does not exist any more, remove \
+             the tags of CAPASG from the group."
+        ));
+    }
+    let own = format!("{}/{}", desired.pool.namespace, desired.pool.name);
+    let of_namespace = format!("{}/*", desired.pool.namespace);
+    let named = group.tags.get(ADOPTABLE_BY).map(|tag| tag.value.as_str());
+    if named != Some(own.as_str()) && named != Some(of_namespace.as_str()) {
+        return no(format!(
+            "it has no tag {ADOPTABLE_BY} with the value {own} or {of_namespace}, by which an administrator of the AWS \
+             account allows it."
         ));
     }
     let controller = group.tags.keys().find_map(|key| {

@@ -86,6 +86,14 @@ pub fn settled(
             _ => ReplicaOwner::MachinePool,
         }
     };
+    if let Some(ceiling) = desired.ceiling {
+        // What a guard forbids is not launched; nothing is terminated because of it.
+        let most = ceiling.max(group.map_or(0, |group| group.capacity.desired));
+        desired.replicas = desired.replicas.min(most);
+        if let ReplicaOwner::External(bounds) = &mut desired.owner {
+            (bounds.min, bounds.max) = (bounds.min.min(most), bounds.max.min(most));
+        }
+    }
     // Percentages refer to this number.
     desired.rollout = spec.rollout(desired.replicas);
     desired.disruption = spec.disruption(desired.replicas);

@@ -6,6 +6,7 @@ use chrono::TimeDelta;
 use crate::machine_pool::decide::deletion::remaining::{Waiting, draining, release};
 use crate::machine_pool::decide::group::confirm_absence;
 use crate::machine_pool::decide::timing::LISTING_LAG;
+use crate::machine_pool::model::ownership::template_not_owned;
 use crate::machine_pool::model::{DeletionPhase, Input, Known, ObservedTemplate, Part, Phase, Plan};
 
 /// Releases the ASGMachines, then deletes the template.
@@ -30,9 +31,7 @@ pub(super) fn delete_template(input: &Input<'_>) -> Plan {
     let mut part = Part::default();
     let phase = match &observed.template {
         Known::Unread(_) => DeletionPhase::DeletingLaunchTemplate,
-        Known::Present(ObservedTemplate { id, owner_id, .. })
-            if owner_id.as_ref() == Some(&desired.owner_id) =>
-        {
+        Known::Present(ObservedTemplate { id, .. }) if template_not_owned(desired, observed).is_none() => {
             let absent_since = input.memory.ownership.absent_since();
             let absent_for = absent_since.map_or(TimeDelta::zero(), |since| input.now - since);
             if desired.provider_id.is_none() && absent_for < LISTING_LAG {

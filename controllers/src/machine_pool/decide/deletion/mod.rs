@@ -34,9 +34,10 @@ pub fn decide(input: &Input<'_>, waiting: Waiting) -> Plan {
 }
 
 /// A group of the pool's name that the pool does not own is not changed; a pool that never owned one is deleted with
-/// its launch template.
+/// its launch template. A group with the pool's owner ID from which another actor removed tags blocks the deletion: it
+/// would be left behind.
 fn not_owned_group(input: &Input<'_>, blocker: Blocker) -> Plan {
-    let never_owned = matches!(blocker, Blocker::GroupNotOwned { .. })
+    let never_owned = matches!(&blocker, Blocker::GroupNotOwned { tags } if !tags.is_incomplete())
         && input.observed.instances.values().all(|m| m.asg_machine.is_none());
     if never_owned {
         absent::delete_template(input)

@@ -9,7 +9,7 @@ use crate::machine_pool::model::{Blocker, DeletionPhase, Input, Plan};
 /// Waits while a group that was being adopted may have our tags although this view does not show them.
 pub(super) fn decide(input: &Input<'_>, blocker: &Blocker) -> Option<Plan> {
     if !adoption::is_requested(input.desired, blocker)
-        || !matches!(blocker, Blocker::GroupNotOwned { found: None })
+        || !matches!(blocker, Blocker::GroupNotOwned { tags } if tags.is_untagged())
     {
         return None;
     }

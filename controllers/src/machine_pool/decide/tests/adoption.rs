@@ -1,16 +1,18 @@
 //! What an adoption requires, reports and writes, by example.
 
+use std::collections::BTreeMap;
+
 use capasg_api::{
-    names::tags::{ADOPTED_FROM, OWNER_ID},
+    names::tags::{ADOPTABLE_BY, ADOPTED_FROM, OWNER_ID},
     pool::PendingChange,
 };
-use capasg_cloud::{Capacity, Group, LifecycleState, Write};
+use capasg_cloud::{Capacity, Group, GroupTag, LifecycleState, Write};
 use chrono::TimeDelta;
 
 use crate::machine_pool::decide::deletion;
 use crate::machine_pool::decide::deletion::Waiting;
 use crate::machine_pool::decide::rollout::outdated;
-use crate::machine_pool::decide::testing::{Stage, cloud, now};
+use crate::machine_pool::decide::testing::{Stage, cloud, now, untagged};
 use crate::machine_pool::model::OutdatedReason;
 use crate::machine_pool::model::adoption::adopted_from;
 use crate::machine_pool::model::{Blocker, DesiredLaunch, GroupView, Known, MachinePoolRef, Plan};
@@ -26,7 +28,8 @@ fn stage() -> Stage {
         stage.observed.instances.values().filter_map(|instance| instance.listed.clone()).collect();
     let group = stage.group();
     group.instances = instances;
-    group.tags.clear();
+    let adoptable = GroupTag { value: "ns/p".to_owned(), propagate: false };
+    group.tags = BTreeMap::from([(ADOPTABLE_BY.to_owned(), adoptable)]);
     group.settings.launch.template.id = "lt-theirs".into();
     group.capacity = Capacity { min: 1, max: 5, desired: 2 };
     for instance in &mut group.instances {
@@ -39,6 +42,28 @@ fn stage() -> Stage {
 fn shown(stage: &mut Stage) -> Plan {
     stage.desired.shown = stage.plan().pending.unwrap();
     stage.plan()
+}
+
+/// An operator allows the adoption in the namespace, and an administrator of AWS names who may adopt the group.
+#[test]
+fn a_group_is_adopted_only_if_a_guard_and_its_tag_allow_it() {
+    let mut denied = stage();
+    denied.desired.adoption_denied = Some("no guard".to_owned());
+    let plan = denied.plan();
+    assert!(
+        matches!(plan.blocker, Some(Blocker::NotAdoptable { ref why }) if why.contains("no guard")),
+        "{plan:?}"
+    );
+    for (value, allowed) in
+        [("ns/p", true), ("ns/*", true), ("ns/other", false), ("other/p", false), ("*", false), ("", false)]
+    {
+        let mut stage = stage();
+        let tag = GroupTag { value: value.to_owned(), propagate: false };
+        stage.group().tags.insert(ADOPTABLE_BY.to_owned(), tag);
+        let plan = stage.plan();
+        assert_eq!(plan.blocker == Some(Blocker::Adopting), allowed, "{value}: {:?}", plan.blocker);
+    }
+    assert!(why(|group| group.tags.clear()).contains("it has no tag"));
 }
 
 fn why(edit: impl FnOnce(&mut Group)) -> String {
@@ -123,10 +148,10 @@ fn w14_a_capacity_outside_the_limits_names_the_limit() {
 fn w14_a_group_whose_tag_was_removed_is_not_adopted_again() {
     let mut stage = stage();
     stage.desired.provider_id = Some(crate::machine_pool::decide::testing::ARN.into());
-    assert_eq!(stage.plan().blocker, Some(Blocker::GroupNotOwned { found: None }));
+    assert_eq!(stage.plan().blocker, Some(Blocker::GroupNotOwned { tags: untagged() }));
     stage.desired.provider_id = None;
     stage.desired.adopts = false;
-    assert_eq!(stage.plan().blocker, Some(Blocker::GroupNotOwned { found: None }));
+    assert_eq!(stage.plan().blocker, Some(Blocker::GroupNotOwned { tags: untagged() }));
 }
 
 #[test]

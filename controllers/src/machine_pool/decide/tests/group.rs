@@ -1,9 +1,13 @@
 //! Whose the group is, and whether it is there, by example.
 
-use capasg_cloud::Write;
+use std::collections::BTreeMap;
 
-use crate::machine_pool::decide::testing::{Stage, cloud, facts, now};
-use crate::machine_pool::model::{Blocker, Ec2Answer, GroupView};
+use capasg_api::names::tags::{IDENTITY, OWNER_ID};
+use capasg_cloud::{GroupTag, Write};
+
+use crate::machine_pool::decide::deletion::{self, Waiting};
+use crate::machine_pool::decide::testing::{Stage, cloud, data, facts, now, stamp, untagged};
+use crate::machine_pool::model::{Blocker, DesiredLaunch, Ec2Answer, GroupView, Known};
 
 #[test]
 fn a_group_of_another_owner_is_not_changed() {
@@ -12,7 +16,71 @@ fn a_group_of_another_owner_is_not_changed() {
     stage.desired.replicas = 9;
     let plan = stage.plan();
     assert!(plan.is_empty());
-    assert_eq!(plan.blocker, Some(Blocker::GroupNotOwned { found: None }));
+    assert_eq!(plan.blocker, Some(Blocker::GroupNotOwned { tags: untagged() }));
+}
+
+/// The owner ID is an annotation, which a user can copy: the other tags must be the pool's as well. What is missing or
+/// edited counts as another pool's.
+#[test]
+fn a_group_or_a_template_with_one_tag_of_another_pool_is_not_changed() {
+    for key in IDENTITY {
+        for value in [None, Some("another"), Some("")] {
+            let set = |tags: &mut BTreeMap<String, GroupTag>| match value {
+                None => tags.remove(key).is_some(),
+                Some(value) => tags
+                    .insert(key.to_owned(), GroupTag { value: value.to_owned(), propagate: true })
+                    .is_some(),
+            };
+            let mut stage = Stage::new(3);
+            assert!(set(&mut stage.group().tags));
+            stage.desired.replicas = 9;
+            let plan = stage.plan();
+            assert!(plan.is_empty(), "{key} {value:?}: {plan:?}");
+            let Some(Blocker::GroupNotOwned { tags }) = plan.blocker else { panic!("{key} {value:?}") };
+            assert_eq!(tags.missing.len() + tags.different.len(), 1);
+            assert!(!format!("{tags:?}").contains("another"));
+
+            let mut stage = Stage::new(3);
+            let Known::Present(template) = &mut stage.observed.template else { unreachable!() };
+            match value {
+                None => template.tags.remove(key),
+                Some(value) => template.tags.insert(key.to_owned(), value.to_owned()),
+            };
+            stage.desired.launch =
+                DesiredLaunch::Known { data: Box::new(data()), stamp: stamp("2"), has_user_data: true };
+            let plan = stage.plan();
+            let changes = cloud(&plan);
+            assert!(
+                !changes.iter().any(|write| matches!(write, Write::CreateLaunchTemplateVersion { .. })),
+                "{key} {value:?}: {changes:?}"
+            );
+        }
+    }
+}
+
+/// A pool with the owner ID of another pool is deleted without that pool's group; a pool whose group lost a tag waits, so
+/// that the group is not left behind.
+#[test]
+fn a_deletion_changes_no_group_of_another_pool() {
+    for key in IDENTITY {
+        let mut stage = Stage::new(2);
+        for instance in stage.observed.instances.values_mut() {
+            instance.asg_machine = None;
+        }
+        let owned = deletion::decide(&stage.input(), Waiting::ForNothing);
+        assert!(cloud(&owned).iter().any(|write| matches!(write, Write::DeleteGroup { .. })));
+
+        let value = GroupTag { value: "another".to_owned(), propagate: true };
+        stage.group().tags.insert(key.to_owned(), value);
+        let plan = deletion::decide(&stage.input(), Waiting::ForNothing);
+        assert!(!cloud(&plan).iter().any(|write| write.group().is_some()), "{key}: {plan:?}");
+        assert_eq!(plan.blocker, None, "{key}");
+
+        stage.group().tags.remove(key);
+        let plan = deletion::decide(&stage.input(), Waiting::ForNothing);
+        assert!(!cloud(&plan).iter().any(|write| write.group().is_some()), "{key}: {plan:?}");
+        assert_eq!(plan.blocker.is_some(), key != OWNER_ID, "{key}");
+    }
 }
 
 #[test]

@@ -53,7 +53,9 @@ impl Ownership {
             GroupView::Unknown => {}
         }
         match group {
-            GroupView::Present { group, as_of, .. } if !group.tags.contains_key(tags::OWNER_ID) => {
+            GroupView::Present { group, as_of, .. }
+                if tags::IDENTITY.iter().all(|key| !group.tags.contains_key(*key)) =>
+            {
                 self.unowned_since.get_or_insert(*as_of);
             }
             _ => self.unowned_since = None,

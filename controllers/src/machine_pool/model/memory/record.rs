@@ -151,6 +151,9 @@ impl PoolMemory {
                 self.rollout.set_aws_unreachable(observation.unreachable);
             }
         }
+        if observation.unregistered {
+            self.sources.unregister();
+        }
         if let Some(registered) = &observation.registered {
             self.sources.register(registered.clone());
         }

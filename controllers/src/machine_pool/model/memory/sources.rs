@@ -1,6 +1,8 @@
 //! What the desired state was last made from: the bootstrap data, the image, the spec; and the group that the pool is
 //! registered for.
 
+use capasg_cloud::Place;
+
 use crate::machine_pool::model::{BootstrapDigest, NamedImage};
 
 /// What a hash of the desired state was made from: the spec by its generation, and the version.
@@ -9,8 +11,8 @@ pub type DesiredSource = (i64, Option<String>);
 /// What the pool is registered for with the inventory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registration {
-    /// The region.
-    pub region: String,
+    /// The identity and the region.
+    pub place: Place,
     /// The name of the group.
     pub group: String,
     /// The name of the launch template.
@@ -70,6 +72,11 @@ impl Sources {
     /// Records the hash of all inputs that a user can edit.
     pub(super) fn set_desired_key(&mut self, source: DesiredSource, key: String) {
         self.desired_key = Some((source, key));
+    }
+
+    /// Records that the pool is not registered any more.
+    pub(super) fn unregister(&mut self) {
+        self.registered = None;
     }
 
     /// Records that the pool is registered for this group.

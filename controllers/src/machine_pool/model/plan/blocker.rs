@@ -1,12 +1,14 @@
 //! What prevents the group from being created or changed.
 
+use crate::machine_pool::model::other_tags::OtherTags;
+
 /// A fact that prevents changes until a user acts or time passes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Blocker {
-    /// The group of the pool's name has another owner.
+    /// The tags of the group of the pool's name do not identify this pool.
     GroupNotOwned {
-        /// The owner ID in its tags, if any.
-        found: Option<String>,
+        /// How they differ.
+        tags: OtherTags,
     },
     /// The group of the pool's name cannot be adopted as it is.
     NotAdoptable {

@@ -70,6 +70,7 @@ fn launch(
         ..references
     };
     let objects = PoolObjects {
+        access: crate::access::Access::of_process(),
         key: ObjectKey::new("default", "workers"),
         pool: Arc::new(pool),
         machine_pool: Some(Arc::new(owner)),

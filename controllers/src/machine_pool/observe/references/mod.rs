@@ -48,6 +48,7 @@ impl References {
     ) -> KubeResult<Self> {
         let place = Place::new(kubernetes, inventory, objects);
         let mut references = Self::default();
+        references.check_guards(objects);
         references.resolve_subnets(&place, owner).await?;
         references.resolve_security_groups(&place, in_use.security_groups).await;
         references.resolve_image(&place, owner, in_use.image, named).await;
@@ -73,7 +74,7 @@ impl References {
     }
 
     /// Reports what is missing. A launch template must not be made without it.
-    fn miss(&mut self, condition: &'static str, reason: &'static str, message: String) {
+    pub(super) fn miss(&mut self, condition: &'static str, reason: &'static str, message: String) {
         self.holds_launch |= condition == LAUNCH_TEMPLATE_READY;
         self.find(Finding::new(condition, false, reason, message));
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use capasg_api::{
     conditions::LAUNCH_TEMPLATE_READY,
     pool::SecurityGroupSelector,
-    reasons::launch_template_ready::{SECURITY_GROUP_IN_ANOTHER_VPC, SECURITY_GROUP_NOT_FOUND},
+    reasons::launch_template_ready::{NOT_ALLOWED, SECURITY_GROUP_IN_ANOTHER_VPC, SECURITY_GROUP_NOT_FOUND},
 };
 use capasg_cloud::Selector;
 
@@ -65,6 +65,10 @@ impl References {
                     ids.extend(here);
                 }
             }
+        }
+        let guards = &place.objects.access.guards;
+        if let Some(why) = ids.iter().find_map(|id| guards.security_group(id)) {
+            self.deny(LAUNCH_TEMPLATE_READY, NOT_ALLOWED, &format!("spec.machine.securityGroups: {why}"));
         }
         self.security_groups = ids.into_iter().collect();
     }

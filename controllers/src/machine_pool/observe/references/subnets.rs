@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use capasg_api::{
-    ASGMachinePoolSpec, capi::MachinePool, conditions::GROUP_READY, reasons::group_ready::SUBNET_NOT_FOUND,
+    ASGMachinePoolSpec,
+    capi::MachinePool,
+    conditions::GROUP_READY,
+    reasons::group_ready::{NOT_ALLOWED, SUBNET_NOT_FOUND},
 };
 use capasg_cloud::{Selector, Subnet, View};
 
@@ -24,7 +27,7 @@ impl References {
         self.report_unknown(place, &found, &named, &used).await;
         let sources = VpcSources { named: &named, used: &used, place };
         match sources.restrict(found).await? {
-            Ok(found) => self.choose_subnets(found, &named, owner),
+            Ok(found) => self.choose_subnets(place, found, &named, owner),
             Err(finding) => self.find(finding),
         }
         Ok(())
@@ -76,12 +79,26 @@ impl References {
 
     /// Restricts the subnets to the MachinePool's failure domains (H5). IDs are sent to AWS as they are, even if
     /// unknown, since an existing group must not lose a subnet that one answer misses.
-    fn choose_subnets(&mut self, mut found: Vec<Subnet>, named: &BTreeSet<String>, owner: &MachinePool) {
+    fn choose_subnets(
+        &mut self,
+        place: &Place<'_>,
+        mut found: Vec<Subnet>,
+        named: &BTreeSet<String>,
+        owner: &MachinePool,
+    ) {
         let domains = owner.failure_domains();
         let allowed = |subnet: &Subnet| domains.is_empty() || domains.contains(&subnet.zone);
         self.subnets = found.iter().filter(|s| allowed(s)).map(|s| s.id.clone()).collect();
         let known: BTreeSet<&String> = found.iter().map(|s| &s.id).collect();
         self.subnets.extend(named.iter().filter(|id| !known.contains(id)).cloned());
+        let guards = &place.objects.access.guards;
+        let vpc_of = |id: &str| found.iter().find(|subnet| subnet.id == id).map_or("", |subnet| &subnet.vpc);
+        if let Some(why) = self.subnets.iter().find_map(|id| guards.subnet(id, vpc_of(id))) {
+            // The group keeps those that it has.
+            self.subnets.clear();
+            self.zones.clear();
+            return self.deny(GROUP_READY, NOT_ALLOWED, &format!("spec.subnets: {why}"));
+        }
         if self.subnets.is_empty() && !found.is_empty() {
             self.miss(
                 GROUP_READY,

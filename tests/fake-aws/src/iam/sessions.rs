@@ -1,20 +1,12 @@
-//! Sessions are given, and looked at.
-
-use std::collections::{BTreeMap, BTreeSet};
+//! The sessions that STS gives, and what tests see of them.
 
 use chrono::{DateTime, Duration, Utc};
 
-use super::{Iam, SessionDump, role, session::Session};
+use super::{
+    Iam, role,
+    session::{Session, SessionDump, Wanted},
+};
 use crate::{ApiError, Tree, time::timestamp};
-
-/// What a new session is asked to be.
-pub(crate) struct Wanted<'a> {
-    pub(crate) role: &'a str,
-    pub(crate) name: &'a str,
-    pub(crate) seconds: i64,
-    pub(crate) tags: BTreeMap<String, String>,
-    pub(crate) transitive: BTreeSet<String>,
-}
 
 impl Iam {
     /// Gives a session; the reply's members `Credentials` and `AssumedRoleUser`.

@@ -1,0 +1,7 @@
+//! `ASGGuard`: what the pools of namespaces may use in AWS, as an operator says it.
+
+mod rules;
+mod spec;
+
+pub use rules::{Guards, NODES_PROFILE};
+pub use spec::{ASGGuard, ASGGuardSpec, AdoptionRule, GuardLimits};

@@ -1,0 +1,337 @@
+//! The rules of guards: what of a pool is not allowed, and which guard says so. Pure.
+
+use std::{borrow::Cow, sync::Arc};
+
+use super::{ASGGuard, ASGGuardSpec, GuardLimits, spec::AdoptionRule};
+use crate::{ASGMachinePoolSpec, admission::FieldError};
+use kube::ResourceExt as _;
+
+/// The instance profile of nodes that `clusterawsadm bootstrap iam` creates, allowed where no guard lists profiles.
+pub const NODES_PROFILE: &str = "nodes.cluster-api-provider-aws.sigs.k8s.io";
+
+/// The guards of one namespace. A pool must satisfy all of them.
+#[derive(Debug, Clone, Default)]
+pub struct Guards(Vec<Arc<ASGGuard>>);
+
+impl Guards {
+    /// Those guards, in the order of their names.
+    #[must_use]
+    pub fn new(mut guards: Vec<Arc<ASGGuard>>) -> Self {
+        guards.sort_by_key(|guard| guard.name_any());
+        Self(guards)
+    }
+
+    /// What of a spec is not allowed, as far as the spec alone tells.
+    #[must_use]
+    pub fn check_spec(&self, spec: &ASGMachinePoolSpec) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let mut add = |field: &'static str, error: Option<String>| {
+            errors.extend(error.map(|message| FieldError { field: Cow::Borrowed(field), message }));
+        };
+        let machine = &spec.machine;
+        add("spec.region", self.region(&spec.region));
+        add(
+            "spec.machine.iamInstanceProfile",
+            self.instance_profile(machine.iam_instance_profile.as_deref()),
+        );
+        let key = machine.ssh_key_name.as_deref();
+        add("spec.machine.sshKeyName", self.listed("key pair", key, |guard| guard.ssh_key_names.as_deref()));
+        let parameter = machine.image.ssm_parameter.as_deref();
+        add("spec.machine.image.ssmParameter", self.ssm_parameter(parameter));
+        let volumes = machine.data_volumes();
+        let root = machine.root_volume();
+        let keys =
+            std::iter::once(&root).chain(&volumes).filter_map(|volume| volume.settings.kms_key_id.as_deref());
+        for key in keys {
+            add(
+                "spec.machine volumes",
+                self.listed("KMS key", Some(key), |guard| guard.kms_key_ids.as_deref()),
+            );
+        }
+        let group = spec.group_name();
+        add("spec.group.name", self.listed("group name", group, |guard| guard.group_names.as_deref()));
+        if spec.adoption_policy() == crate::pool::AdoptionPolicy::Adopt {
+            add("spec.adoptionPolicy", self.adoption());
+        }
+        errors
+    }
+
+    /// Why a Region is not allowed.
+    #[must_use]
+    pub fn region(&self, region: &str) -> Option<String> {
+        self.listed("Region", Some(region), |guard| guard.regions.as_deref())
+    }
+
+    /// Why a subnet is not allowed.
+    #[must_use]
+    pub fn subnet(&self, id: &str, vpc: &str) -> Option<String> {
+        let subnet = self.listed("subnet", Some(id), |guard| guard.subnet_ids.as_deref());
+        subnet.or_else(|| self.listed("VPC", Some(vpc), |guard| guard.vpc_ids.as_deref()))
+    }
+
+    /// Why a security group is not allowed.
+    #[must_use]
+    pub fn security_group(&self, id: &str) -> Option<String> {
+        self.listed("security group", Some(id), |guard| guard.security_group_ids.as_deref())
+    }
+
+    /// Why the adoption of groups is not allowed.
+    #[must_use]
+    pub fn adoption(&self) -> Option<String> {
+        let denied = self.0.iter().find(|guard| guard.spec.adoption == Some(AdoptionRule::Denied));
+        if let Some(guard) = denied {
+            return Some(format!("ASGGuard {} denies the adoption of groups", guard.name_any()));
+        }
+        let is_allowed = self.0.iter().any(|guard| guard.spec.adoption == Some(AdoptionRule::Allowed));
+        (!is_allowed).then(|| {
+            "the adoption of groups requires an ASGGuard that allows it in this namespace".to_owned()
+        })
+    }
+
+    /// Why a pool may not have this many replicas, if it may not; with the number that it may have.
+    #[must_use]
+    pub fn replicas(&self, replicas: i32) -> Option<(i32, String)> {
+        let limits = self.0.iter().filter_map(|guard| {
+            let most = guard.spec.limits.as_ref()?.max_replicas_per_pool?;
+            (replicas > most).then(|| {
+                let name = guard.name_any();
+                (most, format!("ASGGuard {name} allows at most {most} replicas of a pool"))
+            })
+        });
+        limits.min_by_key(|(most, _)| *most)
+    }
+
+    /// Whether a guard limits namespaces as a whole.
+    #[must_use]
+    pub fn limits_namespaces(&self) -> bool {
+        let of_namespace = |limits: &GuardLimits| limits.max_pools.is_some() || limits.max_replicas.is_some();
+        self.0.iter().any(|guard| guard.spec.limits.as_ref().is_some_and(of_namespace))
+    }
+
+    /// Why a pool may not have this many replicas in its namespace, if it may not, with the number that it may have: older
+    /// pools of the namespace, of which there are this many, request that many replicas.
+    #[must_use]
+    pub fn namespace(&self, older: usize, requested: i64, replicas: i32) -> Option<(i32, String)> {
+        let older = i64::try_from(older).unwrap_or(i64::MAX);
+        let of_guard = |guard: &Arc<ASGGuard>| {
+            let (name, limits) = (guard.name_any(), guard.spec.limits.as_ref()?);
+            if let Some(most) = limits.max_pools.filter(|most| older >= i64::from(*most)) {
+                return Some((0, format!("ASGGuard {name} allows at most {most} pools in this namespace")));
+            }
+            let most = limits.max_replicas?;
+            let left = i32::try_from((i64::from(most) - requested).max(0)).unwrap_or(i32::MAX);
+            (replicas > left).then(|| {
+                let why = format!(
+                    "ASGGuard {name} allows at most {most} replicas of all pools of this namespace, of which older \
+                     pools request {requested}"
+                );
+                (left, why)
+            })
+        };
+        self.0.iter().filter_map(of_guard).min_by_key(|(left, _)| *left)
+    }
+
+    fn instance_profile(&self, profile: Option<&str>) -> Option<String> {
+        // A path is not part of the name, which is unique in the account ("IAM identifiers" of the IAM user guide).
+        let name = profile?.rsplit('/').next()?;
+        if self.0.iter().any(|guard| guard.spec.instance_profiles.is_some()) {
+            return self.listed("instance profile", Some(name), |guard| guard.instance_profiles.as_deref());
+        }
+        (name != NODES_PROFILE).then(|| {
+            format!("instance profile {name} requires an ASGGuard that allows it in this namespace (instanceProfiles)")
+        })
+    }
+
+    fn ssm_parameter(&self, parameter: Option<&str>) -> Option<String> {
+        let parameter = parameter?;
+        let of_arn = parameter.strip_prefix("arn:").and_then(|arn| arn.split_once(":parameter"));
+        let name = of_arn.map_or(parameter, |(_, name)| name);
+        self.denied(|guard| {
+            let prefixes = guard.ssm_parameter_prefixes.as_deref()?;
+            Some(prefixes.iter().any(|prefix| name.starts_with(prefix.as_str())))
+        })
+        .map(|guard| format!("ASGGuard {guard} does not allow SSM parameter {name}"))
+    }
+
+    fn listed<'a>(
+        &'a self,
+        what: &str,
+        value: Option<&str>,
+        patterns: impl Fn(&'a ASGGuardSpec) -> Option<&'a [String]>,
+    ) -> Option<String> {
+        let value = value?;
+        self.denied(|guard| Some(patterns(guard)?.iter().any(|pattern| matches(pattern, value))))
+            .map(|guard| format!("ASGGuard {guard} does not allow {what} {value}"))
+    }
+
+    /// The first guard that has a rule and does not allow.
+    fn denied<'a>(&'a self, allows: impl Fn(&'a ASGGuardSpec) -> Option<bool>) -> Option<String> {
+        self.0.iter().find(|guard| allows(&guard.spec) == Some(false)).map(|guard| guard.name_any())
+    }
+}
+
+/// Whether a pattern matches a text; `*` stands for any characters.
+fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        let Some((_, after)) = rest.split_once(part) else { return false };
+        rest = after;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn guards(specs: &[Value]) -> Guards {
+        let guard = |(n, spec): (usize, &Value)| {
+            let mut spec = spec.clone();
+            spec["namespaces"] = json!({"names": ["a"]});
+            Arc::new(ASGGuard::new(&format!("g{n}"), serde_json::from_value(spec).unwrap()))
+        };
+        Guards::new(specs.iter().enumerate().map(guard).collect())
+    }
+
+    fn pool(edit: &Value) -> ASGMachinePoolSpec {
+        let mut spec = json!({
+            "region": "eu-west-1", "subnets": [], "instanceTypes": [],
+            "machine": {"image": {"id": "ami-0a1b2c3d"}, "securityGroups": []},
+        });
+        json_patch_merge(&mut spec, edit);
+        serde_json::from_value(spec).unwrap()
+    }
+
+    fn json_patch_merge(into: &mut Value, edit: &Value) {
+        match (into, edit) {
+            (Value::Object(into), Value::Object(edit)) => {
+                for (key, value) in edit {
+                    json_patch_merge(into.entry(key.clone()).or_insert(Value::Null), value);
+                }
+            }
+            (into, edit) => *into = edit.clone(),
+        }
+    }
+
+    fn fields(guards: &Guards, edit: &Value) -> Vec<String> {
+        guards.check_spec(&pool(edit)).into_iter().map(|error| error.field.into_owned()).collect()
+    }
+
+    #[test]
+    fn patterns_match_whole_texts() {
+        for (pattern, text, expected) in [
+            ("a", "a", true),
+            ("a", "ab", false),
+            ("a*", "ab", true),
+            ("*b", "ab", true),
+            ("*", "", true),
+            ("a*c", "abc", true),
+            ("a*c", "abcd", false),
+            ("a*b*c", "axbxc", true),
+            ("a*b*c", "ac", false),
+            ("ab*ba", "aba", false),
+        ] {
+            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn without_a_guard_no_foreign_profile_and_no_adoption_is_allowed() {
+        let none = Guards::default();
+        assert_eq!(fields(&none, &json!({})), [""; 0]);
+        for own in [
+            NODES_PROFILE,
+            "arn:aws:iam::123456789012:instance-profile/team/nodes.cluster-api-provider-aws.sigs.k8s.io",
+        ] {
+            assert_eq!(fields(&none, &json!({"machine": {"iamInstanceProfile": own}})), [""; 0], "{own}");
+        }
+        for foreign in [
+            "admin",
+            "control-plane.cluster-api-provider-aws.sigs.k8s.io",
+            "arn:aws:iam::1:instance-profile/nodes.cluster-api-provider-aws.sigs.k8s.io/admin",
+        ] {
+            let found = fields(&none, &json!({"machine": {"iamInstanceProfile": foreign}}));
+            assert_eq!(found, ["spec.machine.iamInstanceProfile"], "{foreign}");
+        }
+        let adopting = json!({"adoptionPolicy": "Adopt", "group": {"name": "theirs"}});
+        assert_eq!(fields(&none, &adopting), ["spec.adoptionPolicy"]);
+    }
+
+    #[test]
+    fn one_guard_can_allow_everything() {
+        let all = guards(&[json!({"instanceProfiles": ["*"], "adoption": "Allowed"})]);
+        let everything = json!({
+            "adoptionPolicy": "Adopt", "group": {"name": "theirs"},
+            "machine": {
+                "iamInstanceProfile": "admin", "sshKeyName": "any",
+                "image": {"id": null, "ssmParameter": "/any"}, "rootVolume": {"kmsKeyID": "alias/any"},
+            },
+        });
+        assert_eq!(fields(&all, &everything), [""; 0]);
+        assert_eq!(all.subnet("subnet-1", "vpc-1"), None);
+        assert_eq!(all.security_group("sg-1"), None);
+        assert!(!all.limits_namespaces());
+        assert_eq!(all.namespace(10_000, 1_000_000, 1), None);
+    }
+
+    #[test]
+    fn each_field_is_checked_against_every_guard_that_sets_it() {
+        let both = guards(&[
+            json!({"regions": ["eu-*"], "sshKeyNames": ["ops"], "ssmParameterPrefixes": ["/aws/service/"]}),
+            json!({
+                "regions": ["eu-west-1", "us-east-1"], "kmsKeyIDs": [], "groupNames": ["a-*"],
+                "vpcIDs": ["vpc-1"], "subnetIDs": ["subnet-1"], "securityGroupIDs": ["sg-1"],
+                "limits": {"maxReplicasPerPool": 5, "maxPools": 2, "maxReplicas": 8},
+            }),
+        ]);
+        assert_eq!(fields(&both, &json!({"machine": {"sshKeyName": "ops"}})), [""; 0]);
+        for (edit, field) in [
+            (json!({"region": "us-east-1"}), "spec.region"),
+            (json!({"region": "eu-west-2"}), "spec.region"),
+            (json!({"machine": {"sshKeyName": "mine"}}), "spec.machine.sshKeyName"),
+            (
+                json!({"machine": {"image": {"id": null, "ssmParameter": "/other/secret"}}}),
+                "spec.machine.image.ssmParameter",
+            ),
+            (
+                json!({"machine": {"image": {"id": null,
+                    "ssmParameter": "arn:aws:ssm:eu-west-1:123456789012:parameter/other/aws/service/x"}}}),
+                "spec.machine.image.ssmParameter",
+            ),
+            (json!({"machine": {"rootVolume": {"kmsKeyID": "alias/any"}}}), "spec.machine volumes"),
+            (
+                json!({"machine": {"dataVolumes": [{"kmsKeyID": "alias/any", "deviceName": "/dev/sdf", "sizeGiB": 1}]}}),
+                "spec.machine volumes",
+            ),
+            (json!({"group": {"name": "b-x"}}), "spec.group.name"),
+        ] {
+            assert_eq!(fields(&both, &edit), [field], "{edit}");
+        }
+        assert_eq!(both.region("us-east-1"), Some("ASGGuard g0 does not allow Region us-east-1".to_owned()));
+        assert!(both.subnet("subnet-2", "vpc-1").is_some() && both.subnet("subnet-1", "vpc-2").is_some());
+        assert!(both.security_group("sg-2").is_some() && both.security_group("sg-1").is_none());
+        assert_eq!(both.replicas(6).map(|(most, _)| most), Some(5));
+        assert_eq!(both.replicas(5), None);
+        let allowed = |older, requested, replicas| {
+            both.namespace(older, requested, replicas).map_or(replicas, |(left, _)| left)
+        };
+        assert_eq!([allowed(2, 0, 1), allowed(1, 3, 5), allowed(1, 3, 9), allowed(1, 9, 1)], [0, 5, 5, 0]);
+    }
+
+    #[test]
+    fn a_guard_that_denies_adoption_wins() {
+        let both = guards(&[json!({"adoption": "Allowed"}), json!({"adoption": "Denied"})]);
+        assert_eq!(both.adoption(), Some("ASGGuard g1 denies the adoption of groups".to_owned()));
+    }
+}

@@ -1,0 +1,14 @@
+//! `ASGIdentity`: AWS credentials that an operator offers to namespaces.
+
+mod namespaces;
+mod reference;
+mod spec;
+mod status;
+
+pub use namespaces::NamespaceSelection;
+pub use reference::{IdentityInUse, IdentityKind, IdentityOrigin, IdentityReference};
+pub use spec::{
+    ASGIdentity, ASGIdentitySpec, IdentitySourceType, LocalIdentityReference, RoleSource, SecretSource,
+    SelectionPolicy,
+};
+pub use status::ASGIdentityStatus;

@@ -1,0 +1,166 @@
+//! What operators allow the pools of a namespace, and what happens to pools that use something else.
+
+use anyhow::{Context as _, Result, ensure};
+use capasg_api::conditions::{CLOUD_REACHABLE, GROUP_READY, LAUNCH_TEMPLATE_READY};
+use capasg_fake_aws::{LogFilter, Settings};
+use capasg_simulation::{Pool, Setup, World};
+use chrono::TimeDelta;
+use serde_json::{Value, json};
+
+use crate::{SOON, reach, running_with};
+
+fn setup() -> Setup {
+    Setup { settings: Settings { accept_any_id: true, ..Settings::default() }, ..Setup::default() }
+}
+
+/// A world of an operator who says nothing.
+fn world() -> World {
+    let world = World::new(setup());
+    world.delete_guard("everything");
+    world
+}
+
+fn message(world: &World, pool: &Pool, condition: &str) -> Result<String> {
+    Ok(world.condition(pool, condition).with_context(|| condition.to_owned())?.message)
+}
+
+/// Without a guard, a pool has no instance profile but that of nodes, and makes nothing with another one; once a guard allows
+/// it, it continues.
+// Rules: T3
+#[tokio::test(start_paused = true)]
+async fn without_a_guard_no_foreign_instance_profile_is_launched() -> Result<()> {
+    let mut world = world();
+    let own = world.add_pool_with("own", 1, |spec| {
+        spec.machine.iam_instance_profile = Some("nodes.cluster-api-provider-aws.sigs.k8s.io".to_owned());
+    });
+    reach(&mut world, &own, 1).await?;
+    let mark = world.mark();
+    let foreign = world.add_pool_with("foreign", 2, |spec| {
+        spec.machine.iam_instance_profile =
+            Some("arn:aws:iam::123456789012:instance-profile/admin".to_owned());
+    });
+    world
+        .run_until("it is told", SOON, |world| {
+            world.says(&foreign, LAUNCH_TEMPLATE_READY, "False", "NotAllowed")
+        })
+        .await?;
+    world.run_for(TimeDelta::minutes(20)).await?;
+    ensure!(world.mutations_since(mark).is_empty(), "{:?}", world.mutations_since(mark));
+    let told = message(&world, &foreign, LAUNCH_TEMPLATE_READY)?;
+    ensure!(told.contains("spec.machine.iamInstanceProfile") && told.contains("ASGGuard"), "{told}");
+    world.guard("profiles", json!({"instanceProfiles": ["adm*"]}));
+    reach(&mut world, &foreign, 2).await?;
+    world.finish()
+}
+
+/// A Region that is not allowed is not called at all; a pool of it can be deleted.
+// Rules: T3
+#[tokio::test(start_paused = true)]
+async fn a_region_that_is_not_allowed_is_not_called() -> Result<()> {
+    let mut world = world();
+    world.guard("regions", json!({"regions": ["us-*"]}));
+    let mark = world.mark();
+    let pool = world.add_pool("workers", 2);
+    world
+        .run_until("it is told", SOON, |world| world.says(&pool, CLOUD_REACHABLE, "False", "NotAllowed"))
+        .await?;
+    world.run_for(TimeDelta::minutes(20)).await?;
+    let calls = world.simulator.log(&LogFilter::default().since(mark));
+    ensure!(calls.is_empty(), "{} calls", calls.len());
+    world.guard("regions", json!({"regions": ["eu-*"]}));
+    reach(&mut world, &pool, 2).await?;
+    // A pool whose Region is withdrawn keeps what it has, and can be deleted.
+    world.guard("regions", json!({"regions": []}));
+    world
+        .run_until("it is told", SOON, |world| world.says(&pool, CLOUD_REACHABLE, "False", "NotAllowed"))
+        .await?;
+    ensure!(world.in_service(&pool).len() == 2);
+    world.delete_machine_pool(&pool);
+    world.run_until("it is deleted", SOON, |world| world.pool(&pool).is_none()).await?;
+    ensure!(world.simulator.leftovers(None).is_empty(), "nothing is left");
+    Ok(())
+}
+
+/// Each resource that AWS resolves is checked once it is known; a pool that has it already keeps what runs, launches nothing
+/// more, and terminates what is removed.
+// Rules: T3
+#[tokio::test(start_paused = true)]
+async fn a_guard_that_comes_later_stops_launches_and_nothing_else() -> Result<()> {
+    let cases: [(Value, &str); 6] = [
+        (json!({"subnetIDs": ["subnet-00000000"]}), GROUP_READY),
+        (json!({"vpcIDs": ["vpc-00000000"]}), GROUP_READY),
+        (json!({"securityGroupIDs": []}), LAUNCH_TEMPLATE_READY),
+        (json!({"sshKeyNames": ["ops"]}), LAUNCH_TEMPLATE_READY),
+        (json!({"kmsKeyIDs": []}), LAUNCH_TEMPLATE_READY),
+        (json!({"instanceProfiles": ["other"]}), LAUNCH_TEMPLATE_READY),
+    ];
+    for (guard, condition) in cases {
+        let (mut world, pool) = running_with(setup(), 3, |spec| {
+            spec.machine.ssh_key_name = Some("mine".to_owned());
+            spec.machine.iam_instance_profile = Some("nodes".to_owned());
+            let mut root = spec.machine.root_volume.clone().unwrap_or_default();
+            root.kms_key_id = Some("alias/mine".to_owned());
+            spec.machine.root_volume = Some(root);
+        })
+        .await?;
+        let before = world.in_service(&pool);
+        world.guard("later", guard.clone());
+        world
+            .run_until("it is told", SOON, |world| world.says(&pool, condition, "False", "NotAllowed"))
+            .await
+            .with_context(|| guard.to_string())?;
+        let mark = world.mark();
+        world.scale(&pool, 5);
+        world.kill_process();
+        world.run_for(TimeDelta::minutes(20)).await?;
+        ensure!(world.in_service(&pool) == before, "{guard}: nothing is launched: {}", world.describe());
+        let calls: Vec<String> = world.mutations_since(mark).into_iter().map(|call| call.action).collect();
+        ensure!(calls.iter().all(|action| !action.starts_with("Create")), "{guard}: {calls:?}");
+        world.scale(&pool, 2);
+        world
+            .run_until("it shrinks", SOON, |world| world.in_service(&pool).len() == 2)
+            .await
+            .with_context(|| guard.to_string())?;
+        world.scale(&pool, 4);
+        world.run_for(TimeDelta::minutes(10)).await?;
+        ensure!(world.in_service(&pool).len() == 2, "{guard}: nothing is launched");
+        world.delete_guard("later");
+        reach(&mut world, &pool, 4).await.with_context(|| guard.to_string())?;
+        world.finish()?;
+    }
+    Ok(())
+}
+
+/// Limits of size count what pools request, the oldest pool first; nothing is terminated because of them.
+// Rules: T3
+#[tokio::test(start_paused = true)]
+async fn limits_of_size_stop_growth_and_terminate_nothing() -> Result<()> {
+    let mut world = world();
+    world.guard("size", json!({"limits": {"maxReplicasPerPool": 3, "maxReplicas": 5, "maxPools": 2}}));
+    let first = world.add_pool("first", 9);
+    world.run_until("it has three", SOON, |world| world.in_service(&first).len() == 3).await?;
+    world.run_for(TimeDelta::minutes(5)).await?;
+    ensure!(world.in_service(&first).len() == 3);
+    let told = message(&world, &first, GROUP_READY)?;
+    ensure!(told.contains("at most 3 replicas of a pool"), "{told}");
+    world.scale(&first, 3);
+    reach(&mut world, &first, 3).await?;
+    let second = world.add_pool("second", 3);
+    world.run_until("it has two", SOON, |world| world.in_service(&second).len() == 2).await?;
+    world.run_for(TimeDelta::minutes(5)).await?;
+    ensure!(world.in_service(&second).len() == 2);
+    let third = world.add_pool("third", 1);
+    world
+        .run_until("it is told", SOON, |world| world.says(&third, GROUP_READY, "False", "NotAllowed"))
+        .await?;
+    world.run_for(TimeDelta::minutes(5)).await?;
+    ensure!(world.in_service(&third).is_empty());
+    // A limit below what runs terminates nothing.
+    let before = world.in_service(&first);
+    world.guard("size", json!({"limits": {"maxReplicasPerPool": 1}}));
+    world.run_for(TimeDelta::minutes(20)).await?;
+    ensure!(world.in_service(&first) == before);
+    world.delete_guard("size");
+    reach(&mut world, &second, 3).await?;
+    reach(&mut world, &third, 1).await
+}
