@@ -15,6 +15,7 @@ use aws_credential_types::{
     Credentials,
     provider::{self, ProvideCredentials, SharedCredentialsProvider, error::CredentialsError, future},
 };
+use aws_smithy_async::time::{SharedTimeSource, TimeSource as _};
 use capasg_cloud::{CredentialSource, Role};
 use tokio::sync::{Mutex, OnceCell};
 
@@ -129,6 +130,7 @@ impl WebIdentity {
 /// Credentials that are kept until shortly before they expire, or until AWS rejects them.
 pub(crate) struct Kept {
     source: SharedCredentialsProvider,
+    time: SharedTimeSource,
     state: Mutex<State>,
     rejected: AtomicBool,
 }
@@ -148,8 +150,8 @@ enum State {
 }
 
 impl Kept {
-    pub(crate) fn new(source: SharedCredentialsProvider) -> Arc<Self> {
-        Arc::new(Self { source, state: Mutex::default(), rejected: AtomicBool::new(false) })
+    pub(crate) fn new(source: SharedCredentialsProvider, time: SharedTimeSource) -> Arc<Self> {
+        Arc::new(Self { source, time, state: Mutex::default(), rejected: AtomicBool::new(false) })
     }
 
     /// AWS rejected a call for its credentials: the next call asks for others.
@@ -159,7 +161,7 @@ impl Kept {
 
     async fn load(&self) -> provider::Result {
         let mut state = self.state.lock().await;
-        let now = SystemTime::now();
+        let now = self.time.now();
         let age = |at: &SystemTime| now.duration_since(*at).unwrap_or_default();
         match &*state {
             State::Loaded { credentials, at } => {

@@ -6,6 +6,7 @@ mod connector;
 mod credentials;
 mod errors;
 mod fixtures;
+mod identities;
 mod group_requests;
 mod permissions;
 mod pool_life;
