@@ -91,7 +91,8 @@ impl AwsConnector {
             return self.clone();
         }
         let time = self.config.time_source().unwrap_or_default();
-        let kept = assumed::provider(&identity.source, &self.of(region)).map(|source| Kept::new(source, time));
+        let kept =
+            assumed::provider(&identity.source, &self.of(region)).map(|source| Kept::new(source, time));
         let mut builder = self.config.to_builder().identity_cache(IdentityCache::no_cache());
         let provider = kept.clone().map(|kept| kept as Arc<dyn ProvideCredentials>);
         builder.set_credentials_provider(provider.map(SharedCredentialsProvider::new));

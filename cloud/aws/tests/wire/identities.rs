@@ -117,7 +117,10 @@ async fn a_role_is_assumed_once_and_again_before_its_session_ends() -> Result<()
     }
     ensure!(bench.asked() == 1, "{} sessions", bench.asked());
     let [session] = &bench.simulator.sessions()[..] else { anyhow::bail!("one session") };
-    ensure!(format!("{session:?}").contains("capasg-a") && format!("{session:?}").contains("blue"), "{session:?}");
+    ensure!(
+        format!("{session:?}").contains("capasg-a") && format!("{session:?}").contains("blue"),
+        "{session:?}"
+    );
     bench.time.pass(Duration::from_mins(11));
     ensure!(cloud.account().await? == OTHER);
     ensure!(bench.asked() == 2, "it is replaced 5 minutes before it ends");
@@ -148,7 +151,11 @@ async fn sessions_that_aws_rejects_are_replaced_after_a_minute() -> Result<()> {
         let arn = bench.declare("pools", OTHER, "*", None);
         let cloud = bench.cloud(assumed(&arn, None));
         ensure!(cloud.account().await? == OTHER);
-        let _ = if revoked { bench.simulator.revoke_sessions(&arn) } else { bench.simulator.expire_sessions(&arn) };
+        let _ = if revoked {
+            bench.simulator.revoke_sessions(&arn)
+        } else {
+            bench.simulator.expire_sessions(&arn)
+        };
         let groups = cloud.groups(&["a".to_owned()], None).await;
         let error = groups.err().context("it is accepted")?;
         ensure!(error.class == ErrorClass::Denied, "{error}");
