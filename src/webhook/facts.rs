@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use capasg_api::{
     ASGMachinePool, ASGMachinePoolSpec,
     capi::{Machine, MachinePool},
+    names::{is_namespace_name, is_object_name},
 };
 use kube::{
     Api, Client, Resource,
@@ -71,7 +72,10 @@ impl KubeFacts {
             + std::fmt::Debug,
     {
         // Both become parts of a URL.
-        ensure!(is_name(namespace) && is_name(name), "the object has names that Kubernetes does not accept");
+        ensure!(
+            is_namespace_name(namespace) && is_object_name(name),
+            "the object has names that Kubernetes does not accept"
+        );
         ensure!(self.reads.take(), "too many objects are read");
         Ok(Api::<K>::namespaced(self.client.clone(), namespace).get_opt(name).await?)
     }
@@ -129,12 +133,6 @@ fn owner_of_group(pool: ASGMachinePool) -> ASGMachinePool {
     let ASGMachinePoolSpec { region, group, provider_id, .. } = pool.spec;
     let spec = ASGMachinePoolSpec { region, group, provider_id, ..ASGMachinePoolSpec::default() };
     ASGMachinePool { metadata, spec, status: None }
-}
-
-/// Whether a text can be the name of an object.
-fn is_name(text: &str) -> bool {
-    let valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-".contains(c);
-    (1..=253).contains(&text.len()) && text.chars().all(valid) && !text.starts_with('.')
 }
 
 #[cfg(test)]

@@ -96,22 +96,26 @@ impl Resolver<'_> {
             Some(cluster) => self.of_cluster(cluster).await?,
             None => Ok(recorded.clone()),
         };
-        match of_cluster {
+        let found = match of_cluster {
+            Ok(found) => found,
             // The infrastructure object is deleted before its pools only if a user removes finalizers: the pool is deleted
             // with what it used.
-            Err(refusal) => {
-                return Ok(recorded.map(|one| (IdentityOrigin::Cluster, Some(one))).ok_or(refusal));
-            }
+            Err(refusal) => match recorded {
+                Some(recorded) => Some(recorded),
+                None => return Ok(Err(refusal)),
+            },
+        };
+        match found {
             // The other provider sets it for every Cluster that names none.
-            Ok(Some(one)) if one.kind == IdentityKind::AWSClusterControllerIdentity.as_str() => {
+            Some(one) if one.kind == IdentityKind::AWSClusterControllerIdentity.as_str() => {
                 return Ok(self.default().map(|found| {
                     found.map_or((IdentityOrigin::Cluster, Some(one)), |name| {
                         (IdentityOrigin::Namespace, Some(ours(name)))
                     })
                 }));
             }
-            Ok(Some(one)) => return Ok(Ok((IdentityOrigin::Cluster, Some(one)))),
-            Ok(None) => {}
+            Some(one) => return Ok(Ok((IdentityOrigin::Cluster, Some(one)))),
+            None => {}
         }
         Ok(self.default().map(|found| {
             let origin = if found.is_some() { IdentityOrigin::Namespace } else { IdentityOrigin::Manager };

@@ -3,7 +3,7 @@
 use capasg_api::{
     ASGIdentity, ASGIdentityStatus,
     capi::{ContractReference, bootstrap_resource, spec_of},
-    names::FIELD_MANAGER,
+    names::{FIELD_MANAGER, is_object_name},
 };
 use capasg_cloud::SecretText;
 use k8s_openapi::{
@@ -32,6 +32,9 @@ pub(super) async fn cluster_scoped_spec(
     kind: &str,
     name: &str,
 ) -> Result<Option<Value>> {
+    if !is_object_name(name) {
+        return Ok(None);
+    }
     let reference =
         ContractReference { api_group: api_group.into(), kind: kind.into(), name: name.to_owned() };
     let resource = bootstrap_resource(&reference, AWS_PROVIDER_VERSION);
@@ -46,6 +49,9 @@ pub(super) async fn access_key(
     own: &str,
     secret: &SecretPlace,
 ) -> Result<Option<AccessKey>> {
+    if !is_object_name(&secret.name) {
+        return Ok(None);
+    }
     let api: Api<Secret> = Api::namespaced(client.clone(), secret.namespace.as_deref().unwrap_or(own));
     let found = api.get_opt(&secret.name).await;
     let found = found.map_err(|e| port_error(format!("reading Secret {secret}"), &e))?;

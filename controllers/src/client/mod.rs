@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use capasg_api::{
     ASGGuard, ASGIdentity, ASGIdentityStatus, ASGMachine, ASGMachinePool,
     capi::{Cluster, ContractReference, Machine, MachinePool, bootstrap_resource, spec_of},
-    names::labels,
+    names::{is_object_name, labels},
 };
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
@@ -169,6 +169,9 @@ impl Kubernetes for ApiServer {
     }
 
     async fn bootstrap_data(&self, secret: &ObjectKey) -> Result<Option<BootstrapData>> {
+        if !is_object_name(&secret.name) {
+            return Ok(None);
+        }
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &secret.namespace);
         let found = api
             .get_opt(&secret.name)
@@ -187,6 +190,9 @@ impl Kubernetes for ApiServer {
     }
 
     async fn referenced_spec(&self, api_group: &str, kind: &str, key: &ObjectKey) -> Result<Option<Value>> {
+        if !is_object_name(&key.name) {
+            return Ok(None);
+        }
         let version = self.version_of(api_group, kind).await?;
         let reference =
             ContractReference { api_group: api_group.into(), kind: kind.into(), name: key.name.clone() };
