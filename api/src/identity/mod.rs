@@ -5,7 +5,7 @@ mod reference;
 mod spec;
 mod status;
 
-pub use namespaces::NamespaceSelection;
+pub use namespaces::{NamespaceSelection, not_allowed};
 pub use reference::{IdentityInUse, IdentityKind, IdentityOrigin, IdentityReference};
 pub use spec::{
     ASGIdentity, ASGIdentitySpec, IdentitySourceType, LocalIdentityReference, RoleSource, SecretSource,

@@ -9,6 +9,7 @@ use capasg_api::{
     guard::Guards,
     identity::{
         IdentityInUse, IdentityKind, IdentityOrigin, IdentityReference, IdentitySourceType, SelectionPolicy,
+        not_allowed,
     },
     reasons::cloud_reachable::{
         IDENTITY_AMBIGUOUS, IDENTITY_NOT_ALLOWED, IDENTITY_NOT_FOUND, IDENTITY_NOT_USABLE,
@@ -153,7 +154,7 @@ impl Resolver<'_> {
         let labels = self.labels();
         let defaults = self.kubernetes.identities().into_iter().filter(|identity| {
             identity.spec.selection_policy == Some(SelectionPolicy::Default)
-                && self.is_allowed(identity, labels.as_ref())
+                && identity.allows(self.namespace, labels.as_ref())
         });
         let mut names: Vec<String> = defaults.map(|identity| identity.name_any()).collect();
         names.sort();
@@ -179,7 +180,7 @@ impl Resolver<'_> {
                 let message = format!("ASGIdentity {name} does not exist");
                 return Ok(Err(Refusal { reason: IDENTITY_NOT_FOUND, message }));
             };
-            if !self.is_allowed(&identity, self.labels().as_ref()) {
+            if !identity.allows(self.namespace, self.labels().as_ref()) {
                 return Ok(Err(self.not_allowed(&format!("ASGIdentity {name}"))));
             }
             return self.named(&identity).await;
@@ -207,7 +208,7 @@ impl Resolver<'_> {
             return Ok(Identity::process());
         }
         let labels = self.labels();
-        let allowed = offers.find(|identity| self.is_allowed(identity, labels.as_ref()));
+        let allowed = offers.find(|identity| identity.allows(self.namespace, labels.as_ref()));
         match allowed {
             Some(identity) => Ok(Identity { event_queue: queue_of(identity), ..Identity::process() }),
             None => Err(Refusal {
@@ -232,11 +233,7 @@ impl Resolver<'_> {
     }
 
     fn guards(&self) -> Guards {
-        let labels = self.labels();
-        let all = self.kubernetes.guards().into_iter();
-        Guards::new(
-            all.filter(|guard| guard.spec.namespaces.contains(self.namespace, labels.as_ref())).collect(),
-        )
+        Guards::of_namespace(self.kubernetes.guards(), self.namespace, self.labels().as_ref())
     }
 
     pub(super) fn namespace(&self) -> &str {
@@ -251,18 +248,8 @@ impl Resolver<'_> {
         self.kubernetes.identities().into_iter().find(|identity| identity.name_any() == name)
     }
 
-    fn is_allowed(&self, identity: &ASGIdentity, labels: Option<&BTreeMap<String, String>>) -> bool {
-        let allowed = identity.spec.allowed_namespaces.as_ref();
-        allowed.is_some_and(|allowed| allowed.contains(self.namespace, labels))
-    }
-
     pub(super) fn not_allowed(&self, what: &str) -> Refusal {
-        let message = format!(
-            "{what} does not allow namespace {}: an operator must add it to spec.allowedNamespaces, or the pool must use \
-             another identity",
-            self.namespace
-        );
-        Refusal { reason: IDENTITY_NOT_ALLOWED, message }
+        Refusal { reason: IDENTITY_NOT_ALLOWED, message: not_allowed(what, self.namespace) }
     }
 
     pub(super) fn aws_provider_namespace(&self) -> &str {

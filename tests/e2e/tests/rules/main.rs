@@ -44,6 +44,7 @@ mod r_extension;
 mod reconciled;
 mod record;
 mod t_identities;
+mod t_guards;
 mod t_tenants;
 mod upgrade;
 mod webhooks;
