@@ -73,6 +73,16 @@ impl Rig<'_> {
         self.scenario.simulator().log(&LogFilter::region(&self.scenario.region).action(action))
     }
 
+    /// The policies of the documentation allow whatever was called in the region.
+    pub(crate) fn nothing_was_denied(&self) -> Result<()> {
+        let log = self.scenario.simulator().log(&LogFilter::region(&self.scenario.region).denied());
+        // What was deleted by a call without an answer has no tags; a read shows that it is gone. Sessions are revoked.
+        let denied = log.iter().filter_map(|entry| entry.denied.as_ref());
+        let denied: Vec<_> = denied.filter(|denied| !denied.is_absent && !denied.is_explicit).collect();
+        ensure!(denied.is_empty(), "denied by policy: {denied:?}");
+        Ok(())
+    }
+
     /// How many mutations the region has seen.
     #[must_use]
     pub fn mutations(&self) -> usize {

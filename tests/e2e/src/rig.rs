@@ -43,6 +43,7 @@ pub async fn rule(name: &str, setup: Setup, test: impl AsyncFnOnce(&Rig<'_>) -> 
         )?;
         outcome?;
         rig.keeps_bootstrap_data_secret().await?;
+        rig.nothing_was_denied()?;
         if let Some(manager) = rig.manager.lock().await.take() {
             manager.process().ensure_running()?;
             let status = manager.stop().await?;

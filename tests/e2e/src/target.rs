@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, OnceCell};
 use crate::{CLUSTER, Rig, eventually, look::text, moves::Source};
 
 /// The access key of managers there, by which the simulated AWS tells whose a call is.
-pub const ACCESS_KEY: &str = "target";
+pub const ACCESS_KEY: &str = capasg_environment::SECOND_MANAGER;
 
 /// How long bootstrap tokens live there: the kubeadm provider replaces one after half of that, looking every third.
 pub const TOKEN_TTL: &str = "30s";

@@ -2,10 +2,12 @@
 
 use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc, time::Duration};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use capasg_fake_aws::{InstanceDump, Scope, Settings, Simulator, http::Server};
+use capasg_fake_aws::{DEFAULT_ACCOUNT, InstanceDump, Scope, Settings, Simulator, http::Server};
+use capasg_test_objects::{extension_policies, manager_policies};
 use chrono::Utc;
+use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::{
@@ -16,8 +18,16 @@ use crate::{
 /// How often virtual time is brought up to the wall clock while nobody calls.
 const TICK: Duration = Duration::from_millis(100);
 
+/// The access key of managers, and that of those of the second management cluster of a test.
+const MANAGERS: [&str; 2] = ["simulated", SECOND_MANAGER];
+/// The access key of managers in a second management cluster, by which their calls are told apart.
+pub const SECOND_MANAGER: &str = "target";
+/// The access key of Runtime Extensions.
+pub(crate) const EXTENSION: &str = "extension";
+
 /// A simulated AWS behind an HTTP endpoint, in real time. Its account is [`capasg_fake_aws::DEFAULT_ACCOUNT`] for
-/// managers started by this library; every region is a world of its own.
+/// managers started by this library; every region is a world of its own. The policies of the documentation decide what
+/// managers and Runtime Extensions may do.
 pub struct Cloud {
     simulator: Simulator,
     server: Server,
@@ -33,6 +43,7 @@ impl Cloud {
         let simulator = Simulator::with_settings(seed, settings);
         // AWS's clock and ours agree, or it would refuse our signatures.
         simulator.set_time(Utc::now());
+        enforce_policies(&simulator)?;
         let server = Server::start(simulator.clone(), (Ipv4Addr::LOCALHOST, 0).into())
             .await
             .context("cannot start the simulated AWS")?;
@@ -93,12 +104,25 @@ impl Cloud {
     }
 }
 
+/// The holders of the access keys may do what the documentation says that they need, and nothing else.
+fn enforce_policies(simulator: &Simulator) -> Result<()> {
+    let set = |key: &str, policies: &[Value]| {
+        let user = format!("arn:aws:iam::{DEFAULT_ACCOUNT}:user/{key}");
+        simulator.put_access_key(key, &user);
+        simulator.set_policies(&user, policies).map_err(|error| anyhow!("the policy of {key}: {error}"))
+    };
+    for key in MANAGERS {
+        set(key, &manager_policies()?)?;
+    }
+    set(EXTENSION, &extension_policies()?)
+}
+
 /// The environment of a program whose AWS is at this endpoint.
 pub(crate) fn variables(endpoint: &str, region: &str) -> BTreeMap<String, String> {
     [
         ("AWS_ENDPOINT_URL", endpoint),
         ("AWS_REGION", region),
-        ("AWS_ACCESS_KEY_ID", "simulated"),
+        ("AWS_ACCESS_KEY_ID", MANAGERS[0]),
         ("AWS_SECRET_ACCESS_KEY", "simulated"),
         ("AWS_EC2_METADATA_DISABLED", "true"),
     ]

@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use crate::{
     api_server::{ApiServer, WORKLOAD_CONTROLLERS},
     audit::Audited,
-    cloud::Cloud,
+    cloud::{self, Cloud},
     clusterctl::{Release, sibling_release},
     command::Runner,
     dump,
@@ -236,6 +236,7 @@ impl Environment {
         for (name, value) in self.cloud.env() {
             options.env.entry(name).or_insert(value);
         }
+        options.env.insert("AWS_ACCESS_KEY_ID".to_owned(), cloud::EXTENSION.to_owned());
         options.webhooks = true;
         options.args.extend([format!("--webhook-port={port}"), "--insecure-diagnostics=true".to_owned()]);
         self.management.plan_manager("runtime-extension-asg", program, &options).await

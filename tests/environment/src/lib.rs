@@ -82,7 +82,7 @@ pub use charts::{
     Chart, ChartRepository, ChartVersion, Login, basic_authorization, package_charts, repository_routes,
 };
 pub use children::{Child, process_stat};
-pub use cloud::Cloud;
+pub use cloud::{Cloud, SECOND_MANAGER};
 pub use clusterctl::{Clusterctl, Release, sibling_release};
 pub use command::{Output, Runner};
 pub use environment::{Environment, Settings};
