@@ -114,6 +114,16 @@ impl Journal for Published {
     fn request(&self, _: &ClusterKey, _: ReleaseRequest) {}
 }
 
+/// A connection to AWS with credentials of [`OWN`].
+pub(crate) async fn connector(server: &FakeAws) -> AwsConnector {
+    let own = Credentials::new("AKIA123456789012TEST", "not-a-secret", None, None, "test");
+    let config = aws_config::defaults(BehaviorVersion::latest())
+        .region(Region::new("eu-west-1"))
+        .endpoint_url(server.endpoint())
+        .credentials_provider(own);
+    AwsConnector::new(config.load().await)
+}
+
 /// An extension with access to AWS.
 struct Bench {
     objects: Arc<Objects>,
@@ -127,12 +137,7 @@ impl Bench {
     async fn new() -> Self {
         let simulator = Simulator::default();
         let server = FakeAws::start(simulator.clone(), (Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
-        let own = Credentials::new("AKIA123456789012TEST", "not-a-secret", None, None, "test");
-        let config = aws_config::defaults(BehaviorVersion::latest())
-            .region(Region::new("eu-west-1"))
-            .endpoint_url(server.endpoint())
-            .credentials_provider(own);
-        let connector = AwsConnector::new(config.load().await);
+        let connector = connector(&server).await;
         let (objects, published) = (Arc::new(Objects::default()), Arc::new(Published::default()));
         let cluster = json!({
             "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
