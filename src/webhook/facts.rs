@@ -1,38 +1,43 @@
 //! What validation looks up: read from the API server when a request needs it, at a limited rate, since anybody may send
 //! requests.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use async_trait::async_trait;
 use capasg_api::{
-    ASGMachinePool, ASGMachinePoolSpec,
+    ASGGuard, ASGIdentity, ASGMachinePool, ASGMachinePoolSpec,
     capi::{Machine, MachinePool},
+    names::{is_namespace_name, is_object_name},
 };
+use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client, Resource,
     api::ListParams,
     core::{NamespaceResourceScope, ObjectMeta},
 };
 use serde::de::DeserializeOwned;
-use tokio::{sync::Mutex, time::Instant};
 
+use super::bounded::{LISTS, Listed, READS, Recent};
 use crate::rate::Rate;
 
-/// Pools are read in pages of this many.
+/// Objects are listed in pages of this many.
 const PAGE: u32 = 100;
-/// Lists of all pools: at once, and each second.
-const LISTS: (u16, u16) = (10, 1);
-/// Reads of one object: at once, and each second.
-const READS: (u16, u16) = (50, 10);
-/// How old a list may be where a newer one would exceed the rate.
-const OLDEST: Duration = Duration::from_mins(1);
 
 /// The reads that validation needs.
 #[async_trait]
 pub trait Facts: Send + Sync + 'static {
     /// All pools, with the fields that tell which group they have.
     async fn pools(&self) -> Result<Arc<Vec<ASGMachinePool>>>;
+
+    /// All guards.
+    async fn guards(&self) -> Result<Arc<Vec<Arc<ASGGuard>>>>;
+
+    /// An identity.
+    async fn identity(&self, name: &str) -> Result<Option<Arc<ASGIdentity>>>;
+
+    /// The labels of a namespace.
+    async fn namespace_labels(&self, name: &str) -> Result<Option<Arc<BTreeMap<String, String>>>>;
 
     /// A Machine.
     async fn machine(&self, namespace: &str, name: &str) -> Result<Option<Machine>>;
@@ -44,23 +49,20 @@ pub trait Facts: Send + Sync + 'static {
 /// The API server.
 pub struct KubeFacts {
     client: Client,
-    lists: Rate,
     reads: Rate,
-    listed: Mutex<Option<Listed>>,
-}
-
-/// All pools, and when they began to be read.
-struct Listed {
-    at: Instant,
-    pools: Arc<Vec<ASGMachinePool>>,
+    pools: Listed<ASGMachinePool>,
+    guards: Listed<Arc<ASGGuard>>,
+    identities: Recent<ASGIdentity>,
+    namespaces: Recent<BTreeMap<String, String>>,
 }
 
 impl KubeFacts {
     /// Nothing is read yet.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        let rate = |(burst, per_second)| Rate::new(burst, per_second);
-        Self { client, lists: rate(LISTS), reads: rate(READS), listed: Mutex::default() }
+        let reads = Rate::new(READS.0, READS.1);
+        let (pools, guards) = (Listed::default(), Listed::default());
+        Self { client, reads, pools, guards, identities: Recent::default(), namespaces: Recent::default() }
     }
 
     async fn get<K>(&self, namespace: &str, name: &str) -> Result<Option<K>>
@@ -71,21 +73,29 @@ impl KubeFacts {
             + std::fmt::Debug,
     {
         // Both become parts of a URL.
-        ensure!(is_name(namespace) && is_name(name), "the object has names that Kubernetes does not accept");
+        ensure!(
+            is_namespace_name(namespace) && is_object_name(name),
+            "the object has names that Kubernetes does not accept"
+        );
         ensure!(self.reads.take(), "too many objects are read");
         Ok(Api::<K>::namespaced(self.client.clone(), namespace).get_opt(name).await?)
     }
 
-    async fn list(&self) -> Result<Vec<ASGMachinePool>, kube::Error> {
-        let api: Api<ASGMachinePool> = Api::all(self.client.clone());
+    /// All objects of a kind, each reduced to what is needed of it.
+    async fn list<K, T>(&self, reduce: fn(K) -> T) -> Result<Vec<T>>
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+    {
+        let api: Api<K> = Api::all(self.client.clone());
         let mut params = ListParams::default().limit(PAGE);
-        let mut pools = Vec::new();
+        let mut all = Vec::new();
         loop {
-            let page = api.list(&params).await?;
-            pools.extend(page.items.into_iter().map(owner_of_group));
+            let page =
+                api.list(&params).await.with_context(|| format!("cannot list the {}s", K::kind(&())))?;
+            all.extend(page.items.into_iter().map(reduce));
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => params = params.continue_token(&token),
-                None => return Ok(pools),
+                None => return Ok(all),
             }
         }
     }
@@ -94,19 +104,27 @@ impl KubeFacts {
 #[async_trait]
 impl Facts for KubeFacts {
     async fn pools(&self) -> Result<Arc<Vec<ASGMachinePool>>> {
-        let asked = Instant::now();
-        // One list at a time; those who wait for it meanwhile take it, if it began after they asked.
-        let mut listed = self.listed.lock().await;
-        let is_new = listed.as_ref().is_some_and(|listed| listed.at >= asked);
-        if !is_new && self.lists.take() {
-            let at = Instant::now();
-            let pools = self.list().await.context("cannot list the ASGMachinePools")?;
-            *listed = Some(Listed { at, pools: Arc::new(pools) });
-        }
-        match &*listed {
-            Some(listed) if listed.at.elapsed() < OLDEST => Ok(Arc::clone(&listed.pools)),
-            _ => bail!("the ASGMachinePools are listed too often"),
-        }
+        self.pools.get(self.list(owner_of_group)).await
+    }
+
+    async fn guards(&self) -> Result<Arc<Vec<Arc<ASGGuard>>>> {
+        self.guards.get(self.list(Arc::new)).await
+    }
+
+    async fn identity(&self, name: &str) -> Result<Option<Arc<ASGIdentity>>> {
+        ensure!(is_name(name), "the identity has a name that Kubernetes does not accept");
+        let api: Api<ASGIdentity> = Api::all(self.client.clone());
+        self.identities.get(name, async { Ok(api.get_opt(name).await?) }).await
+    }
+
+    async fn namespace_labels(&self, name: &str) -> Result<Option<Arc<BTreeMap<String, String>>>> {
+        ensure!(is_name(name), "the namespace has a name that Kubernetes does not accept");
+        let api: Api<Namespace> = Api::all(self.client.clone());
+        let read = async {
+            let found = api.get_metadata_opt(name).await?;
+            Ok(found.map(|namespace| namespace.metadata.labels.unwrap_or_default()))
+        };
+        self.namespaces.get(name, read).await
     }
 
     async fn machine(&self, namespace: &str, name: &str) -> Result<Option<Machine>> {
@@ -131,15 +149,12 @@ fn owner_of_group(pool: ASGMachinePool) -> ASGMachinePool {
     ASGMachinePool { metadata, spec, status: None }
 }
 
-/// Whether a text can be the name of an object.
-fn is_name(text: &str) -> bool {
-    let valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-".contains(c);
-    (1..=253).contains(&text.len()) && text.chars().all(valid) && !text.starts_with('.')
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::{
+        sync::atomic::{AtomicUsize, Ordering},
+        time::Duration,
+    };
 
     use capasg_test_objects::{minimal_pool, with};
     use kube::client::Body;
@@ -149,16 +164,28 @@ mod tests {
 
     use super::*;
 
-    /// An API server with one pool that counts requests.
+    fn guard() -> ASGGuard {
+        ASGGuard::new("first", capasg_api::guard::ASGGuardSpec::default())
+    }
+
+    /// An API server with one pool, one guard and one namespace that counts requests.
     fn counting() -> (KubeFacts, Arc<AtomicUsize>) {
         let requests = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&requests);
-        let service = service_fn(move |_: axum::http::Request<Body>| {
+        let service = service_fn(move |request: axum::http::Request<Body>| {
             counted.fetch_add(1, Ordering::SeqCst);
+            let path = request.uri().path().to_owned();
             let pool = with(minimal_pool(), "metadata", json!({"name": "first", "namespace": "teams"}));
-            let list =
-                json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": [pool]}).to_string();
-            async move { Ok::<_, kube::Error>(axum::http::Response::new(Body::from(list.into_bytes()))) }
+            let items = if path.ends_with("/asgguards") { json!([guard()]) } else { json!([pool]) };
+            let answer = match path.as_str() {
+                "/api/v1/namespaces/teams" => json!({
+                    "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+                    "metadata": {"name": "teams", "labels": {"team": "a"}},
+                }),
+                _ => json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}),
+            };
+            let bytes = answer.to_string().into_bytes();
+            async move { Ok::<_, kube::Error>(axum::http::Response::new(Body::from(bytes))) }
         });
         (KubeFacts::new(Client::new(service, "default")), requests)
     }
@@ -183,6 +210,24 @@ mod tests {
             usize::from(burst + per_second),
             "a user's next one is new"
         );
+    }
+
+    // Rules: N3, T3
+    #[tokio::test(start_paused = true)]
+    async fn many_requests_read_neither_all_guards_nor_their_namespace_each() {
+        let (facts, requests) = counting();
+        for _ in 0..1000 {
+            assert_eq!(*facts.guards().await.unwrap(), [Arc::new(guard())]);
+            advance(Duration::from_micros(1)).await;
+        }
+        assert_eq!(requests.swap(0, Ordering::SeqCst), usize::from(LISTS.0));
+        for _ in 0..1000 {
+            let labels = facts.namespace_labels("teams").await.unwrap().unwrap();
+            assert_eq!(labels.get("team").map(String::as_str), Some("a"));
+        }
+        assert_eq!(requests.load(Ordering::SeqCst), usize::from(READS.0));
+        assert!(facts.namespace_labels("others").await.is_err(), "it is not known");
+        assert!(facts.namespace_labels("..").await.is_err() && facts.identity("a/b").await.is_err());
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,6 +3,7 @@
 //! It helps users and protects nothing: every rule has its counterpart in the controllers, so each replica serves it,
 //! standby or not, and the API server continues without it.
 
+mod bounded;
 mod facts;
 mod review;
 
@@ -19,8 +20,12 @@ use axum::{
 };
 use capasg_api::{
     ASGMachine, ASGMachinePool,
-    admission::{machine_deletion_warning, pool_deletion_warning, validate_group_name, validate_times},
+    admission::{
+        FieldError, is_access_validated, machine_deletion_warning, new_identity, pool_deletion_warning,
+        validate_access, validate_group_name, validate_times,
+    },
     capi::{machine_owner, owner_machine_pool},
+    guard::Guards,
 };
 use capasg_cloud::Supervisor;
 use kube::ResourceExt as _;
@@ -56,7 +61,7 @@ const BUDGET: Budget = Budget {
 const CONNECTIONS: usize = 128;
 /// How long a body may take, and how long a request waits for its turn.
 const BRIEF: Duration = Duration::from_secs(1);
-/// The API server waits 5 s, see `config/webhook`; an answer in time is worth more than the look-up.
+/// The API server waits 5 s, see `config/webhook`; an answer in time is worth more than the look-ups.
 const LOOK_UP: Duration = Duration::from_secs(2);
 /// Serves the webhooks with the certificate of a folder.
 ///
@@ -147,17 +152,11 @@ async fn answer_for_pool(facts: &impl Facts, review: &Review<'_>) -> Result<Answ
     let errors = match review.operation.as_str() {
         "CREATE" => {
             let pool: ASGMachinePool = review.object()?;
-            let errors = validate_times(&pool.spec, None);
-            // An object that is rejected anyway needs no look-up, which may fail.
-            if errors.is_empty() && pool.spec.group_name().is_some() {
-                validate_group_name(&pool, &facts.pools().await?)
-            } else {
-                errors
-            }
+            validate_pool(facts, &pool, None).await?
         }
         "UPDATE" => {
             let (pool, before): (ASGMachinePool, ASGMachinePool) = (review.object()?, review.old_object()?);
-            validate_times(&pool.spec, Some(&before.spec))
+            validate_pool(facts, &pool, Some(&before)).await?
         }
         "DELETE" => {
             let pool: ASGMachinePool = review.old_object()?;
@@ -170,6 +169,58 @@ async fn answer_for_pool(facts: &impl Facts, review: &Review<'_>) -> Result<Answ
         _ => Vec::new(),
     };
     Ok(Answer { errors, ..Answer::default() })
+}
+
+async fn validate_pool(
+    facts: &impl Facts,
+    pool: &ASGMachinePool,
+    before: Option<&ASGMachinePool>,
+) -> Result<Vec<FieldError>> {
+    let errors = validate_times(&pool.spec, before.map(|before| &before.spec));
+    // An object that is rejected anyway needs no look-up, which may fail.
+    if !errors.is_empty() {
+        return Ok(errors);
+    }
+    let group = async {
+        // The name cannot change, and an old pair must stay editable.
+        if before.is_some() || pool.spec.group_name().is_none() {
+            return Ok(Vec::new());
+        }
+        Ok(validate_group_name(pool, &facts.pools().await?))
+    };
+    // One that fails does not prevent the other.
+    let (group, access) = tokio::join!(group, what_operators_deny(facts, pool, before));
+    match (group, access) {
+        (Ok(group), Ok(access)) => Ok([group, access].concat()),
+        (Ok(found), Err(error)) | (Err(error), Ok(found)) if found.is_empty() => Err(error),
+        (Ok(found), Err(_)) | (Err(_), Ok(found)) => Ok(found),
+        (Err(error), Err(_)) => Err(error),
+    }
+}
+
+async fn what_operators_deny(
+    facts: &impl Facts,
+    pool: &ASGMachinePool,
+    before: Option<&ASGMachinePool>,
+) -> Result<Vec<FieldError>> {
+    let Some(namespace) = pool.namespace().filter(|_| is_access_validated(pool, before)) else {
+        return Ok(Vec::new());
+    };
+    let identity = async {
+        match new_identity(pool, before) {
+            Some(name) => facts.identity(name).await,
+            None => Ok(None),
+        }
+    };
+    let (guards, identity) = tokio::try_join!(facts.guards(), identity)?;
+    let allowed = identity.iter().filter_map(|identity| identity.spec.allowed_namespaces.as_ref());
+    let mut selections = guards.iter().map(|guard| &guard.spec.namespaces).chain(allowed);
+    let labels = match selections.any(|selection| selection.selector.is_some()) {
+        true => facts.namespace_labels(&namespace).await?,
+        false => None,
+    };
+    let guards = Guards::of_namespace(guards.iter().cloned(), &namespace, labels.as_deref());
+    Ok(validate_access(pool, before, &guards, identity.as_deref(), labels.as_deref()))
 }
 
 async fn answer_for_machine(facts: &impl Facts, review: &Review<'_>) -> Result<Answer> {

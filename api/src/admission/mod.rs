@@ -3,12 +3,14 @@
 //!
 //! No rule may reject a deletion (M6), and nothing depends on a rule: the webhook may be unavailable.
 
+mod access;
 mod deletion;
 mod disruption;
 mod group;
 
 use std::borrow::Cow;
 
+pub use access::{is_access_validated, new_identity, validate_access};
 pub use deletion::{machine_deletion_warning, pool_deletion_warning};
 pub use disruption::validate_times;
 pub use group::validate_group_name;

@@ -1,5 +1,6 @@
 //! `ASGGuard`: what the pools of namespaces may use in AWS, as an operator says it.
 
+mod changes;
 mod rules;
 mod spec;
 

@@ -1,13 +1,16 @@
 //! The rules of guards: what of a pool is not allowed, and which guard says so. Pure.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use super::{ASGGuard, ASGGuardSpec, GuardLimits, spec::AdoptionRule};
-use crate::{ASGMachinePoolSpec, admission::FieldError};
+use crate::{ASGMachinePoolSpec, admission::FieldError, pool::AdoptionPolicy};
 use kube::ResourceExt as _;
 
 /// The instance profile of nodes that `clusterawsadm bootstrap iam` creates, allowed where no guard lists profiles.
 pub const NODES_PROFILE: &str = "nodes.cluster-api-provider-aws.sigs.k8s.io";
+
+const PROFILE: &str = "spec.machine.iamInstanceProfile";
+const ADOPTION: &str = "spec.adoptionPolicy";
 
 /// The guards of one namespace. A pool must satisfy all of them.
 #[derive(Debug, Clone, Default)]
@@ -21,37 +24,51 @@ impl Guards {
         Self(guards)
     }
 
-    /// What of a spec is not allowed, as far as the spec alone tells.
+    /// Those of all guards that select a namespace, of which the labels are known or not.
+    #[must_use]
+    pub fn of_namespace(
+        all: impl IntoIterator<Item = Arc<ASGGuard>>,
+        namespace: &str,
+        labels: Option<&BTreeMap<String, String>>,
+    ) -> Self {
+        Self::new(all.into_iter().filter(|guard| guard.spec.namespaces.contains(namespace, labels)).collect())
+    }
+
+    /// What of a spec is not allowed, as far as the spec alone tells. IDs of subnets and security groups are not included:
+    /// the controller checks them with those that AWS resolves.
     #[must_use]
     pub fn check_spec(&self, spec: &ASGMachinePoolSpec) -> Vec<FieldError> {
+        let mut errors = self.denials(spec);
+        let profile = spec.machine.iam_instance_profile.as_deref();
+        errors.extend(error(PROFILE, self.requires_profile(profile)));
+        if adopts(spec) {
+            errors.extend(error(ADOPTION, self.requires_adoption()));
+        }
+        errors
+    }
+
+    /// What of a spec a guard denies, without what is only not allowed as long as no guard allows it.
+    pub(super) fn denials(&self, spec: &ASGMachinePoolSpec) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        let mut add = |field: &'static str, error: Option<String>| {
-            errors.extend(error.map(|message| FieldError { field: Cow::Borrowed(field), message }));
+        let mut add = |field: &'static str, message: Option<String>| {
+            errors.extend(error(field, message));
         };
         let machine = &spec.machine;
         add("spec.region", self.region(&spec.region));
-        add(
-            "spec.machine.iamInstanceProfile",
-            self.instance_profile(machine.iam_instance_profile.as_deref()),
-        );
+        add(PROFILE, self.instance_profile(machine.iam_instance_profile.as_deref()));
         let key = machine.ssh_key_name.as_deref();
         add("spec.machine.sshKeyName", self.listed("key pair", key, |guard| guard.ssh_key_names.as_deref()));
         let parameter = machine.image.ssm_parameter.as_deref();
         add("spec.machine.image.ssmParameter", self.ssm_parameter(parameter));
-        let volumes = machine.data_volumes();
         let root = machine.root_volume();
-        let keys =
-            std::iter::once(&root).chain(&volumes).filter_map(|volume| volume.settings.kms_key_id.as_deref());
-        for key in keys {
-            add(
-                "spec.machine volumes",
-                self.listed("KMS key", Some(key), |guard| guard.kms_key_ids.as_deref()),
-            );
+        add("spec.machine.rootVolume.kmsKeyID", self.kms_key(root.settings.kms_key_id.as_deref()));
+        for volume in machine.data_volumes() {
+            add("spec.machine.dataVolumes[].kmsKeyID", self.kms_key(volume.settings.kms_key_id.as_deref()));
         }
         let group = spec.group_name();
         add("spec.group.name", self.listed("group name", group, |guard| guard.group_names.as_deref()));
-        if spec.adoption_policy() == crate::pool::AdoptionPolicy::Adopt {
-            add("spec.adoptionPolicy", self.adoption());
+        if adopts(spec) {
+            add(ADOPTION, self.denies_adoption());
         }
         errors
     }
@@ -65,8 +82,12 @@ impl Guards {
     /// Why a subnet is not allowed.
     #[must_use]
     pub fn subnet(&self, id: &str, vpc: &str) -> Option<String> {
-        let subnet = self.listed("subnet", Some(id), |guard| guard.subnet_ids.as_deref());
-        subnet.or_else(|| self.listed("VPC", Some(vpc), |guard| guard.vpc_ids.as_deref()))
+        self.subnet_id(id).or_else(|| self.listed("VPC", Some(vpc), |guard| guard.vpc_ids.as_deref()))
+    }
+
+    /// Why a subnet is not allowed, whatever its VPC is.
+    pub(super) fn subnet_id(&self, id: &str) -> Option<String> {
+        self.listed("subnet", Some(id), |guard| guard.subnet_ids.as_deref())
     }
 
     /// Why a security group is not allowed.
@@ -78,12 +99,16 @@ impl Guards {
     /// Why the adoption of groups is not allowed.
     #[must_use]
     pub fn adoption(&self) -> Option<String> {
-        let denied = self.0.iter().find(|guard| guard.spec.adoption == Some(AdoptionRule::Denied));
-        if let Some(guard) = denied {
-            return Some(format!("ASGGuard {} denies the adoption of groups", guard.name_any()));
-        }
-        let is_allowed = self.0.iter().any(|guard| guard.spec.adoption == Some(AdoptionRule::Allowed));
-        (!is_allowed).then(|| {
+        self.denies_adoption().or_else(|| self.requires_adoption())
+    }
+
+    fn denies_adoption(&self) -> Option<String> {
+        let denied = self.0.iter().find(|guard| guard.spec.adoption == Some(AdoptionRule::Denied))?;
+        Some(format!("ASGGuard {} denies the adoption of groups", denied.name_any()))
+    }
+
+    fn requires_adoption(&self) -> Option<String> {
+        self.0.iter().all(|guard| guard.spec.adoption.is_none()).then(|| {
             "the adoption of groups requires an ASGGuard that allows it in this namespace".to_owned()
         })
     }
@@ -132,14 +157,20 @@ impl Guards {
     }
 
     fn instance_profile(&self, profile: Option<&str>) -> Option<String> {
-        // A path is not part of the name, which is unique in the account ("IAM identifiers" of the IAM user guide).
-        let name = profile?.rsplit('/').next()?;
-        if self.0.iter().any(|guard| guard.spec.instance_profiles.is_some()) {
-            return self.listed("instance profile", Some(name), |guard| guard.instance_profiles.as_deref());
-        }
-        (name != NODES_PROFILE).then(|| {
+        let name = name_of_profile(profile?);
+        self.listed("instance profile", Some(name), |guard| guard.instance_profiles.as_deref())
+    }
+
+    fn requires_profile(&self, profile: Option<&str>) -> Option<String> {
+        let name = name_of_profile(profile?);
+        let is_listed = self.0.iter().any(|guard| guard.spec.instance_profiles.is_some());
+        (!is_listed && name != NODES_PROFILE).then(|| {
             format!("instance profile {name} requires an ASGGuard that allows it in this namespace (instanceProfiles)")
         })
+    }
+
+    fn kms_key(&self, key: Option<&str>) -> Option<String> {
+        self.listed("KMS key", key, |guard| guard.kms_key_ids.as_deref())
     }
 
     fn ssm_parameter(&self, parameter: Option<&str>) -> Option<String> {
@@ -168,6 +199,19 @@ impl Guards {
     fn denied<'a>(&'a self, allows: impl Fn(&'a ASGGuardSpec) -> Option<bool>) -> Option<String> {
         self.0.iter().find(|guard| allows(&guard.spec) == Some(false)).map(|guard| guard.name_any())
     }
+}
+
+/// A path is not part of the name, which is unique in the account ("IAM identifiers" of the IAM user guide).
+fn name_of_profile(profile: &str) -> &str {
+    profile.rsplit_once('/').map_or(profile, |(_, name)| name)
+}
+
+fn adopts(spec: &ASGMachinePoolSpec) -> bool {
+    spec.adoption_policy() == AdoptionPolicy::Adopt
+}
+
+pub(super) fn error(field: &'static str, message: Option<String>) -> Option<FieldError> {
+    message.map(|message| FieldError { field: Cow::Borrowed(field), message })
 }
 
 /// Whether a pattern matches a text; `*` stands for any characters.
@@ -309,10 +353,13 @@ mod tests {
                     "ssmParameter": "arn:aws:ssm:eu-west-1:123456789012:parameter/other/aws/service/x"}}}),
                 "spec.machine.image.ssmParameter",
             ),
-            (json!({"machine": {"rootVolume": {"kmsKeyID": "alias/any"}}}), "spec.machine volumes"),
+            (
+                json!({"machine": {"rootVolume": {"kmsKeyID": "alias/any"}}}),
+                "spec.machine.rootVolume.kmsKeyID",
+            ),
             (
                 json!({"machine": {"dataVolumes": [{"kmsKeyID": "alias/any", "deviceName": "/dev/sdf", "sizeGiB": 1}]}}),
-                "spec.machine volumes",
+                "spec.machine.dataVolumes[].kmsKeyID",
             ),
             (json!({"group": {"name": "b-x"}}), "spec.group.name"),
         ] {

@@ -6,7 +6,7 @@ mod request;
 mod spec;
 mod status;
 
-pub use namespaces::NamespaceSelection;
+pub use namespaces::{NamespaceSelection, not_allowed};
 pub use reference::{IdentityInUse, IdentityKind, IdentityOrigin, IdentityReference};
 pub use request::{ClusterIdentity, IdentityRequest};
 pub use spec::{

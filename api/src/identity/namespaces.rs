@@ -9,6 +9,7 @@ use kube::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::ASGIdentity;
 use crate::crd::shapes;
 
 /// Namespaces, by name or by label. A namespace is selected if it is listed or if its labels match; a selection without both
@@ -42,6 +43,23 @@ impl NamespaceSelection {
                     && Selector::try_from(selector.clone()).is_ok_and(|selector| selector.matches(labels))
             })
     }
+}
+
+impl ASGIdentity {
+    /// Whether the pools of a namespace, of which the labels are known or not, may use the identity.
+    #[must_use]
+    pub fn allows(&self, namespace: &str, labels: Option<&BTreeMap<String, String>>) -> bool {
+        self.spec.allowed_namespaces.as_ref().is_some_and(|allowed| allowed.contains(namespace, labels))
+    }
+}
+
+/// Why the pools of a namespace may not use an identity, which is named by its kind and name.
+#[must_use]
+pub fn not_allowed(identity: &str, namespace: &str) -> String {
+    format!(
+        "{identity} does not allow namespace {namespace}: an operator must add it to spec.allowedNamespaces, or the pool \
+         must use another identity"
+    )
 }
 
 fn is_empty(selector: &LabelSelector) -> bool {

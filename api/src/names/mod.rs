@@ -5,10 +5,12 @@ pub mod addons;
 mod derived;
 mod label;
 mod list;
+mod object;
 
 pub use derived::{aws_name, hash, machine_name, provider_id};
 pub use label::must_format_value;
 pub use list::listed;
+pub use object::{is_namespace_name, is_object_name};
 
 /// The prefix of our annotations and tags.
 pub const PREFIX: &str = "asg.infrastructure.cluster.x-k8s.io";

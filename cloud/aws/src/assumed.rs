@@ -15,7 +15,7 @@ use aws_credential_types::{
     Credentials,
     provider::{self, ProvideCredentials, SharedCredentialsProvider, error::CredentialsError, future},
 };
-use aws_smithy_async::time::{SharedTimeSource, TimeSource as _};
+use aws_smithy_async::time::SharedTimeSource;
 use capasg_cloud::{CredentialSource, Role};
 use tokio::sync::{Mutex, OnceCell};
 

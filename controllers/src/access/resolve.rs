@@ -9,7 +9,7 @@ use capasg_api::{
     guard::Guards,
     identity::{
         ClusterIdentity, IdentityInUse, IdentityKind, IdentityOrigin, IdentityReference, IdentityRequest,
-        IdentitySourceType, SelectionPolicy,
+        IdentitySourceType, SelectionPolicy, not_allowed,
     },
     reasons::cloud_reachable::{
         IDENTITY_AMBIGUOUS, IDENTITY_NOT_ALLOWED, IDENTITY_NOT_FOUND, IDENTITY_NOT_USABLE,
@@ -87,22 +87,26 @@ impl Resolver<'_> {
             ClusterIdentity::Named(reference) => Ok(reference.clone()),
             ClusterIdentity::Absent => Ok(recorded.clone()),
         };
-        match of_cluster {
+        let found = match of_cluster {
+            Ok(found) => found,
             // The infrastructure object is deleted before its pools only if a user removes finalizers: the pool is deleted
             // with what it used.
-            Err(refusal) => {
-                return Ok(recorded.map(|one| (IdentityOrigin::Cluster, Some(one))).ok_or(refusal));
-            }
+            Err(refusal) => match recorded {
+                Some(recorded) => Some(recorded),
+                None => return Ok(Err(refusal)),
+            },
+        };
+        match found {
             // The other provider sets it for every Cluster that names none.
-            Ok(Some(one)) if one.kind == IdentityKind::AWSClusterControllerIdentity.as_str() => {
+            Some(one) if one.kind == IdentityKind::AWSClusterControllerIdentity.as_str() => {
                 return Ok(self.default().map(|found| {
                     found.map_or((IdentityOrigin::Cluster, Some(one)), |name| {
                         (IdentityOrigin::Namespace, Some(ours(name)))
                     })
                 }));
             }
-            Ok(Some(one)) => return Ok(Ok((IdentityOrigin::Cluster, Some(one)))),
-            Ok(None) => {}
+            Some(one) => return Ok(Ok((IdentityOrigin::Cluster, Some(one)))),
+            None => {}
         }
         Ok(self.default().map(|found| {
             let origin = if found.is_some() { IdentityOrigin::Namespace } else { IdentityOrigin::Manager };
@@ -139,7 +143,7 @@ impl Resolver<'_> {
         let labels = self.labels();
         let defaults = self.source.identities().into_iter().filter(|identity| {
             identity.spec.selection_policy == Some(SelectionPolicy::Default)
-                && self.is_allowed(identity, labels.as_ref())
+                && identity.allows(self.namespace, labels.as_ref())
         });
         let mut names: Vec<String> = defaults.map(|identity| identity.name_any()).collect();
         names.sort();
@@ -165,7 +169,7 @@ impl Resolver<'_> {
                 let message = format!("ASGIdentity {name} does not exist");
                 return Ok(Err(Refusal { reason: IDENTITY_NOT_FOUND, message }));
             };
-            if !self.is_allowed(&identity, self.labels().as_ref()) {
+            if !identity.allows(self.namespace, self.labels().as_ref()) {
                 return Ok(Err(self.not_allowed(&format!("ASGIdentity {name}"))));
             }
             return self.named(&identity).await;
@@ -193,7 +197,7 @@ impl Resolver<'_> {
             return Ok(Identity::process());
         }
         let labels = self.labels();
-        let allowed = offers.find(|identity| self.is_allowed(identity, labels.as_ref()));
+        let allowed = offers.find(|identity| identity.allows(self.namespace, labels.as_ref()));
         match allowed {
             Some(identity) => Ok(Identity { event_queue: queue_of(identity), ..Identity::process() }),
             None => Err(Refusal {
@@ -218,11 +222,7 @@ impl Resolver<'_> {
     }
 
     fn guards(&self) -> Guards {
-        let labels = self.labels();
-        let all = self.source.guards().into_iter();
-        Guards::new(
-            all.filter(|guard| guard.spec.namespaces.contains(self.namespace, labels.as_ref())).collect(),
-        )
+        Guards::of_namespace(self.source.guards(), self.namespace, self.labels().as_ref())
     }
 
     pub(super) fn namespace(&self) -> &str {
@@ -237,18 +237,8 @@ impl Resolver<'_> {
         self.source.identities().into_iter().find(|identity| identity.name_any() == name)
     }
 
-    fn is_allowed(&self, identity: &ASGIdentity, labels: Option<&BTreeMap<String, String>>) -> bool {
-        let allowed = identity.spec.allowed_namespaces.as_ref();
-        allowed.is_some_and(|allowed| allowed.contains(self.namespace, labels))
-    }
-
     pub(super) fn not_allowed(&self, what: &str) -> Refusal {
-        let message = format!(
-            "{what} does not allow namespace {}: an operator must add it to spec.allowedNamespaces, or the pool must use \
-             another identity",
-            self.namespace
-        );
-        Refusal { reason: IDENTITY_NOT_ALLOWED, message }
+        Refusal { reason: IDENTITY_NOT_ALLOWED, message: not_allowed(what, self.namespace) }
     }
 
     pub(super) fn who(&self) -> &'static str {

@@ -9,7 +9,7 @@ use std::{
 use capasg_api::{
     ASGIdentity, ASGIdentityStatus,
     capi::{ContractReference, bootstrap_resource, spec_of},
-    names::FIELD_MANAGER,
+    names::{FIELD_MANAGER, is_object_name},
 };
 use capasg_cloud::SecretText;
 use k8s_openapi::{
@@ -88,6 +88,9 @@ impl References {
         kind: &str,
         key: &ObjectKey,
     ) -> Result<Option<Value>> {
+        if !is_object_name(&key.name) {
+            return Ok(None);
+        }
         let version = self.version_of(api_group, kind).await?;
         let reference =
             ContractReference { api_group: api_group.into(), kind: kind.into(), name: key.name.clone() };
@@ -105,6 +108,9 @@ impl References {
         kind: &str,
         name: &str,
     ) -> Result<Option<Value>> {
+        if !is_object_name(name) {
+            return Ok(None);
+        }
         let reference =
             ContractReference { api_group: api_group.into(), kind: kind.into(), name: name.to_owned() };
         let resource = bootstrap_resource(&reference, AWS_PROVIDER_VERSION);
@@ -115,6 +121,9 @@ impl References {
 
     /// The access key in a Secret.
     pub(super) async fn access_key(&self, secret: &SecretPlace) -> Result<Option<AccessKey>> {
+        if !is_object_name(&secret.name) {
+            return Ok(None);
+        }
         let api: Api<Secret> =
             Api::namespaced(self.client.clone(), secret.namespace.as_deref().unwrap_or(&self.namespaces.own));
         let found = api.get_opt(&secret.name).await;

@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use capasg_api::{
     ASGGuard, ASGIdentity, ASGIdentityStatus, ASGMachine, ASGMachinePool,
     capi::{Cluster, Machine, MachinePool},
-    names::labels,
+    names::{is_object_name, labels},
 };
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, Client, ResourceExt, api::ListParams, core::Selector};
@@ -122,6 +122,9 @@ impl Kubernetes for ApiServer {
     }
 
     async fn bootstrap_data(&self, secret: &ObjectKey) -> Result<Option<BootstrapData>> {
+        if !is_object_name(&secret.name) {
+            return Ok(None);
+        }
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &secret.namespace);
         let found = api
             .get_opt(&secret.name)

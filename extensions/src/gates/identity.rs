@@ -1,13 +1,16 @@
 //! What a Cluster says about the identity of its pools: its infrastructure object, or the template that it is created from.
 
-use capasg_api::identity::{ClusterIdentity, IdentityReference, IdentityRequest};
+use capasg_api::{
+    identity::{ClusterIdentity, IdentityReference, IdentityRequest},
+    names::is_object_name,
+};
 use serde_json::Value;
 
 use super::Step;
 use crate::{
     lookups::NotAllowed,
     ports::{Kind, Kubernetes, ReadError},
-    protocol::{Cluster, ClusterKey, is_name},
+    protocol::{Cluster, ClusterKey},
     topology::{IdentityHolder, PlannedPool, identity_holder, planned_identity_ref},
 };
 
@@ -63,7 +66,7 @@ pub(super) async fn planned_identity(
         Kind::ControlPlaneTemplate => "AWSManagedControlPlaneTemplate",
         _ => "AWSClusterTemplate",
     };
-    let template = if is_name(name) { kubernetes.object(kind, namespace, name).await? } else { None };
+    let template = if is_object_name(name) { kubernetes.object(kind, namespace, name).await? } else { None };
     let Some(template) = template else {
         let message =
             format!("{shown} {name} of the ClusterClass does not exist, so that the identity is unknown");

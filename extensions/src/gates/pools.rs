@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use capasg_api::{
     ASGMachinePool,
     conditions::{self, READY},
-    names::listed,
+    names::{is_object_name, listed},
     pool::DeletionPolicy,
 };
 use kube::ResourceExt as _;
@@ -22,7 +22,7 @@ use crate::{
     lookups::Lookups,
     names::events,
     ports::{Kind, Kubernetes, PoolList, ReadError},
-    protocol::{Hook, is_name},
+    protocol::Hook,
     topology::{planned_pools, templates_of},
 };
 
@@ -100,7 +100,7 @@ async fn planned(
         return Ok(findings);
     };
     let mut templates = BTreeMap::new();
-    for (of_class, name) in templates_of(&class).into_iter().filter(|(_, name)| is_name(name)) {
+    for (of_class, name) in templates_of(&class).into_iter().filter(|(_, name)| is_object_name(name)) {
         if let Some(template) = kubernetes.object(Kind::PoolTemplate, namespace, name).await? {
             templates.insert(of_class.to_owned(), template);
         }

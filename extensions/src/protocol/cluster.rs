@@ -1,6 +1,9 @@
 //! The Cluster of a request, in whichever version of its API core sends it (R8).
 
-use capasg_api::capi::{self, ContractReference};
+use capasg_api::{
+    capi::{self, ContractReference},
+    names::{is_namespace_name, is_object_name},
+};
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeSeed as _};
 use serde_json::Value;
 
@@ -79,8 +82,8 @@ impl Cluster {
     #[must_use]
     pub fn key(&self) -> Option<ClusterKey> {
         let field = |name: &str| self.text(&format!("/metadata/{name}"));
-        let namespace = field("namespace").filter(|name| is_namespace(name))?;
-        let name = field("name").filter(|name| is_name(name))?;
+        let namespace = field("namespace").filter(|name| is_namespace_name(name))?;
+        let name = field("name").filter(|name| is_object_name(name))?;
         let uid = field("uid").filter(|uid| is_short(uid)).unwrap_or_default();
         Some(ClusterKey { namespace: namespace.to_owned(), name: name.to_owned(), uid: uid.to_owned() })
     }
@@ -136,7 +139,7 @@ impl Cluster {
         let namespace = self.text("/spec/topology/classRef/namespace");
         let namespace = namespace.or_else(|| self.text("/spec/topology/classNamespace"));
         let namespace = namespace.or_else(|| self.text("/metadata/namespace"))?;
-        (is_name(name) && is_namespace(namespace)).then_some((namespace, name))
+        (is_object_name(name) && is_namespace_name(namespace)).then_some((namespace, name))
     }
 
     /// The object of Cluster API Provider AWS that names the identity of the Cluster
@@ -146,7 +149,8 @@ impl Cluster {
         let reference = |field: &str| {
             let text = |member: &str| self.text(&format!("/spec/{field}/{member}"));
             let group = text("apiGroup").or_else(|| Some(text("apiVersion")?.split_once('/')?.0));
-            let (api_group, kind, name) = (group?, text("kind")?, text("name").filter(|name| is_name(name))?);
+            let (api_group, kind, name) =
+                (group?, text("kind")?, text("name").filter(|name| is_object_name(name))?);
             Some(ContractReference {
                 api_group: api_group.to_owned(),
                 kind: kind.to_owned(),
@@ -169,26 +173,6 @@ impl Cluster {
 /// Whether a UID or a version is one that may be remembered and repeated.
 pub(crate) fn is_short(version: &str) -> bool {
     version.len() <= LONGEST
-}
-
-fn is_namespace(name: &str) -> bool {
-    name.len() <= 63 && !name.contains('.') && is_dns_name(name)
-}
-
-/// Whether Kubernetes accepts it as the name of an object.
-pub(crate) fn is_name(name: &str) -> bool {
-    name.len() <= 253 && is_dns_name(name)
-}
-
-/// Labels in lower case, joined by dots.
-fn is_dns_name(name: &str) -> bool {
-    let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
-    name.split('.').all(|label| {
-        let label = label.as_bytes();
-        let ends = label.first().zip(label.last());
-        ends.is_some_and(|(first, last)| inner(*first) && inner(*last))
-            && label.iter().all(|c| inner(*c) || *c == b'-')
-    })
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ mod topology;
 mod upgrade_plan;
 mod variables;
 
+pub(crate) use cluster::is_short;
 pub use cluster::{Cluster, ClusterKey};
-pub(crate) use cluster::{is_name, is_short};
 pub use common::{CommonResponse, FailurePolicy, Request, Response, RetryResponse, Settings, Status};
 pub use discovery::{DiscoveryResponse, ExtensionHandler, RequestHook};
 pub use hook::{Hook, UnknownHook};

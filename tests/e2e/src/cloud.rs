@@ -35,7 +35,8 @@ impl Rig<'_> {
     #[must_use]
     pub fn group_of(&self, pool: &ASGMachinePool) -> Option<GroupDump> {
         let arn = pool.spec.provider_id.as_deref()?;
-        self.groups().into_iter().find(|group| group.arn == arn)
+        let dumps = self.scenario.simulator().dump(Some(&pool.spec.region));
+        dumps.into_iter().flat_map(|dump| dump.groups).find(|group| group.arn == arn)
     }
 
     /// The running instances of the region, oldest first.

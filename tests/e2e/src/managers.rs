@@ -43,6 +43,12 @@ impl Rig<'_> {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
+    /// The namespace of the manager, with the Secrets of identities.
+    #[must_use]
+    pub fn manager_namespace(&self) -> &str {
+        self.plan.namespace()
+    }
+
     /// The user that our manager writes as.
     #[must_use]
     pub fn user(&self) -> String {

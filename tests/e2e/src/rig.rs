@@ -115,6 +115,14 @@ impl<'a> Rig<'a> {
         Ok(String::from_utf8(output.stdout)?)
     }
 
+    /// Kubelets on the machines of another region, until they are dropped.
+    ///
+    /// # Errors
+    /// When the test has no cluster, or it cannot be reached.
+    pub async fn kubelets_in(&self, region: &str) -> Result<Kubelets> {
+        self.scenario.kubelets_in(region, self.cluster()?, Join::Marker(marker(self.scenario))).await
+    }
+
     /// The kubelets.
     ///
     /// # Errors

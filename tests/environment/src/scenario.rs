@@ -138,9 +138,17 @@ impl Scenario {
     /// # Errors
     /// When the cluster cannot be reached.
     pub async fn kubelets(&self, cluster: &WorkloadCluster, join: Join) -> Result<Kubelets> {
+        self.kubelets_in(&self.region, cluster, join).await
+    }
+
+    /// The same on the machines of another region.
+    ///
+    /// # Errors
+    /// When the cluster cannot be reached.
+    pub async fn kubelets_in(&self, region: &str, cluster: &WorkloadCluster, join: Join) -> Result<Kubelets> {
         let version = self.environment.tools().kubernetes_version().to_owned();
         let options = KubeletOptions { join, version, remove_nodes: false };
-        Kubelets::start(cluster, self.environment.cloud().instances(&self.region), options).await
+        Kubelets::start(cluster, self.environment.cloud().instances(region), options).await
     }
 
     /// The simulated AWS as this test's region and account see it.

@@ -11,9 +11,16 @@ use crate::{
     tools::{Tools, capa_definitions},
 };
 
-/// The kinds of Cluster API Provider AWS: those of the network and of control plane machines.
-const OF_THE_AWS_PROVIDER: [&str; 4] =
-    ["AWSCluster", "AWSClusterTemplate", "AWSMachine", "AWSMachineTemplate"];
+/// The kinds of Cluster API Provider AWS: those of the network, of control plane machines, and of identities.
+const OF_THE_AWS_PROVIDER: [&str; 7] = [
+    "AWSCluster",
+    "AWSClusterTemplate",
+    "AWSMachine",
+    "AWSMachineTemplate",
+    "AWSClusterControllerIdentity",
+    "AWSClusterRoleIdentity",
+    "AWSClusterStaticIdentity",
+];
 
 /// The label that clusterctl sets, without which `clusterctl move` leaves the objects of a kind.
 const MOVED: &str = "clusterctl.cluster.x-k8s.io";

@@ -70,6 +70,7 @@ impl Bench {
             trusts: vec![trusts.to_owned()],
             external_id: external_id.map(str::to_owned),
             web_identity: None,
+            trust_policy: None,
             max_session_seconds: 3600,
         });
         arn
@@ -80,7 +81,7 @@ impl Bench {
         self.connector.with(&identity, REGION).connect(REGION)
     }
 
-    fn asked(&self) -> u64 {
+    fn asked(&self) -> usize {
         self.simulator.counts(&LogFilter::region(REGION).action("AssumeRole")).calls
     }
 }

@@ -22,6 +22,11 @@ const SHORTEST_ENCODED: usize = TOKEN_LENGTH * 4 / 3;
 const NESTED: u32 = 4;
 /// At most this much of compressed data is read, so that a few bytes do not occupy all memory.
 const LARGEST: u64 = 4 << 20;
+/// At most this much is decompressed of data and of all files in it, so that a few bytes do not occupy a processor: user
+/// data have at most 16 KiB.
+const MOST_DECOMPRESSED: u64 = 2 * LARGEST;
+/// What a file counts at least: opening it takes time as well.
+const MIN_COUNTED: u64 = 1 << 10;
 
 /// Replaces each kubeadm bootstrap token by a fixed text, and what encodes one by its decoded and masked content.
 ///
@@ -30,38 +35,72 @@ const LARGEST: u64 = 4 << 20;
 #[must_use]
 pub fn mask_tokens(data: &[u8], known: Option<&str>) -> Vec<u8> {
     let known = known.map(str::as_bytes).filter(|token| is_token(token));
-    masked(data, known, NESTED).unwrap_or_else(|| data.to_vec())
+    let mut masking = Masking { known, left: MOST_DECOMPRESSED };
+    masking.masked(data, NESTED).unwrap_or_else(|| data.to_vec())
 }
 
-/// The masked data; `None` if they hold no token.
-fn masked(data: &[u8], known: Option<&[u8]>, nested: u32) -> Option<Vec<u8>> {
-    let decompressed = || masked(&decompress(data)?, known, nested.checked_sub(1)?);
-    decompressed().or_else(|| masked_text(data, known, nested))
+/// The masking of one document.
+struct Masking<'a> {
+    /// The token that the bootstrap config names.
+    known: Option<&'a [u8]>,
+    /// How many bytes may still be decompressed.
+    left: u64,
 }
 
-fn masked_text(data: &[u8], known: Option<&[u8]>, nested: u32) -> Option<Vec<u8>> {
-    let mut text = Vec::with_capacity(data.len());
-    let mut found = false;
-    let mut at = 0;
-    while at < data.len() {
-        if token_at(data, at, known) {
-            text.extend_from_slice(MASK);
-            at += TOKEN_LENGTH;
-            found = true;
-            continue;
-        }
-        let encoded = encoded_at(data, at);
-        let decoded = || masked(&STANDARD_NO_PAD.decode(encoded?).ok()?, known, nested.checked_sub(1)?);
-        if let Some(decoded) = decoded() {
-            text.extend_from_slice(&decoded);
-            at += encoded.map_or(1, <[u8]>::len);
-            found = true;
-            continue;
-        }
-        text.push(data[at]);
-        at += 1;
+impl Masking<'_> {
+    /// The masked data; `None` if they hold no token.
+    fn masked(&mut self, data: &[u8], nested: u32) -> Option<Vec<u8>> {
+        self.masked_file(data, nested).or_else(|| self.masked_text(data, nested))
     }
-    found.then_some(text)
+
+    fn masked_file(&mut self, data: &[u8], nested: u32) -> Option<Vec<u8>> {
+        let nested = nested.checked_sub(1)?;
+        let content = self.decompress(data)?;
+        self.masked(&content, nested)
+    }
+
+    fn masked_text(&mut self, data: &[u8], nested: u32) -> Option<Vec<u8>> {
+        let mut text = Vec::with_capacity(data.len());
+        let mut found = false;
+        let mut at = 0;
+        while at < data.len() {
+            if token_at(data, at, self.known) {
+                text.extend_from_slice(MASK);
+                at += TOKEN_LENGTH;
+                found = true;
+                continue;
+            }
+            let encoded = encoded_at(data, at);
+            if let Some(decoded) = encoded.and_then(|encoded| self.masked_base64(encoded, nested)) {
+                text.extend_from_slice(&decoded);
+                at += encoded.map_or(1, <[u8]>::len);
+                found = true;
+                continue;
+            }
+            text.push(data[at]);
+            at += 1;
+        }
+        found.then_some(text)
+    }
+
+    fn masked_base64(&mut self, encoded: &[u8], nested: u32) -> Option<Vec<u8>> {
+        let nested = nested.checked_sub(1)?;
+        self.masked(&STANDARD_NO_PAD.decode(encoded).ok()?, nested)
+    }
+
+    /// The content of a gzip file, as far as it is read.
+    fn decompress(&mut self, data: &[u8]) -> Option<Vec<u8>> {
+        if !data.starts_with(&GZIP) || self.left == 0 {
+            return None;
+        }
+        let mut content = Vec::new();
+        let read = MultiGzDecoder::new(data).take(LARGEST.min(self.left)).read_to_end(&mut content);
+        // What is read before an error was decompressed as well; a file counts at least its header.
+        let used = u64::try_from(content.len()).unwrap_or(u64::MAX).max(MIN_COUNTED);
+        self.left = self.left.saturating_sub(used);
+        read.ok()?;
+        Some(content)
+    }
 }
 
 fn is_token_byte(byte: u8) -> bool {
@@ -97,16 +136,6 @@ fn encoded_at(data: &[u8], at: usize) -> Option<&[u8]> {
     let rest = &data[at..];
     let length = rest.iter().position(|byte| !is_base64(*byte)).unwrap_or(rest.len());
     (length >= SHORTEST_ENCODED).then(|| &rest[..length])
-}
-
-/// The content of a gzip file.
-fn decompress(data: &[u8]) -> Option<Vec<u8>> {
-    if !data.starts_with(&GZIP) {
-        return None;
-    }
-    let mut content = Vec::new();
-    MultiGzDecoder::new(data).take(LARGEST).read_to_end(&mut content).ok()?;
-    Some(content)
 }
 
 #[cfg(test)]
@@ -193,6 +222,12 @@ mod tests {
     fn odd_data_are_not_decoded_without_end() {
         let bomb = gzip(&vec![b'0'; 64 << 20]);
         assert_eq!(mask_tokens(&bomb, None), bomb);
+        // Every file is such a bomb, in a file that is compressed itself.
+        let file = STANDARD.encode(gzip(&vec![b' '; 4 << 20]));
+        let files = gzip(format!("{file} ").repeat(4_000).as_bytes());
+        let mut masking = Masking { known: None, left: MOST_DECOMPRESSED };
+        assert_eq!(masking.masked(&files, NESTED), None);
+        assert_eq!(masking.left, 0);
         let cut = &gzip(format!("token: {ONE}").as_bytes())[..20];
         assert_eq!(mask_tokens(cut, None), cut);
         let nested = (0..20).fold(ONE.as_bytes().to_vec(), |data, _| STANDARD.encode(data).into_bytes());

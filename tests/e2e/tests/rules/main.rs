@@ -43,6 +43,8 @@ mod odd;
 mod r_extension;
 mod reconciled;
 mod record;
+mod t_guards;
+mod t_identities;
 mod t_tenants;
 mod upgrade;
 mod webhooks;

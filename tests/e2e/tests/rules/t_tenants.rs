@@ -1,9 +1,10 @@
 //! No tenant reaches what belongs to another one, whatever it writes into the objects of its namespace.
 
 use anyhow::{Context as _, Result, ensure};
-use capasg_api::names::{annotations, finalizers, machine_name};
-use capasg_e2e::{Rig, Setup, condition, eventually, rule};
+use capasg_api::names::{annotations, aws_name, finalizers, machine_name, tags};
+use capasg_e2e::{CLUSTER, DEADLINE, Rig, Setup, condition, eventually, rule};
 use capasg_environment::Look;
+use capasg_fake_aws::{DEFAULT_ACCOUNT, Role, Scope, Service, Tree};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
@@ -199,6 +200,160 @@ async fn a_tenant_may_not_write_what_says_who_owns_a_group() -> Result<()> {
             Ok(Look::when(rig.pools().get_opt("forged").await?.is_none(), "it exists".to_owned()))
         })
         .await
+    })
+    .await
+}
+
+/// Waits until a condition of a pool is false for this reason; answers the whole status, as its user reads it.
+async fn is_told(rig: &Rig<'_>, name: &str, what: &str, reason: &str) -> Result<String> {
+    rig.pool_until(name, DEADLINE, |pool| {
+        let status = pool.status.clone().unwrap_or_default();
+        let told = condition(&status.conditions, what);
+        Look::when(told == format!("False/{reason}"), format!("{told} {status:?}"))
+    })
+    .await?;
+    Ok(format!("{:?}", rig.pools().get(name).await?.status))
+}
+
+/// The group's name of another namespace brings neither its group nor its launch template, and a launch template whose name
+/// collides with that of a pool is left as it is: names end with a short hash, which a user can collide.
+// Rules: T2
+#[tokio::test]
+async fn a_launch_template_of_another_namespace_is_neither_used_nor_deleted() -> Result<()> {
+    rule("t2-template", Setup::default(), async |victim| {
+        victim.run(&victim.pool("workers").replicas(1), 1).await?;
+        let owner = victim.pools().get("workers").await?.annotations().get(annotations::OWNER_ID).cloned();
+        let (owner, group) = (owner.context("an owner ID")?, victim.group()?);
+        let [template] = &victim.templates()[..] else { anyhow::bail!("{:?}", victim.templates()) };
+        let simulator = victim.scenario.simulator();
+        rule("t2-template-thief", Setup::default(), async |thief| {
+            let there = |name: &str| thief.pool(name).replicas(1).in_region(&victim.scenario.region);
+            thief.apply(&there("named").with("spec/group/name", group.name.as_str())).await?;
+            let said = is_told(thief, "named", "GroupReady", "GroupNotOwned").await?;
+            ensure!(!said.contains(&owner), "{said}");
+            // With the tags of the victim and the name that the pool's template will have.
+            let name = aws_name(&thief.scenario.namespace, CLUSTER, "second");
+            let pairs =
+                template.tags.iter().map(|(key, value)| Tree::new().with("Key", key).with("Value", value));
+            let tagged =
+                Tree::new().with("ResourceType", "launch-template").with("Tags", pairs.collect::<Vec<_>>());
+            let data = Tree::new().with("ImageId", "ami-0a1b2c3d").with("InstanceType", "m7i.large");
+            let params = Tree::new()
+                .with("LaunchTemplateName", &name)
+                .with("LaunchTemplateData", data)
+                .with("TagSpecifications", vec![tagged]);
+            let scope = Scope::region(&victim.scenario.region);
+            simulator.call(&scope, Service::Ec2, "CreateLaunchTemplate", params)?;
+            let found = || victim.templates().into_iter().find(|one| one.name == name);
+            let before = found().context("the template")?;
+            ensure!(before.tags.get(tags::OWNER_ID) == Some(&owner), "{before:?}");
+            let mark = victim.mark();
+            thief.apply(&there("second")).await?;
+            let said = is_told(thief, "second", "LaunchTemplateReady", "Rejected").await?;
+            ensure!(!said.contains(&owner) && !said.contains(&victim.scenario.namespace), "{said}");
+            for pool in ["named", "second"] {
+                thief.scenario.kubectl(&["delete", "machinepool", pool, "--timeout=60s"]).await?;
+            }
+            ensure!(found() == Some(before), "{:?}", found());
+            let calls = victim.mutations_since(mark);
+            let deleted = calls.iter().filter(|call| call.action.starts_with("Delete"));
+            ensure!(deleted.count() == 0, "{calls:?}");
+            Ok(())
+        })
+        .await?;
+        ensure!(victim.templates().contains(template) && victim.group()? == group, "it was changed");
+        let scope = Scope::region(&victim.scenario.region);
+        for other in victim.templates().into_iter().filter(|one| one.id != template.id) {
+            let id = Tree::new().with("LaunchTemplateId", other.id);
+            simulator.call(&scope, Service::Ec2, "DeleteLaunchTemplate", id)?;
+        }
+        victim.delete("workers").await
+    })
+    .await
+}
+
+/// Whoever may write into the event queue of an identity reaches no instance that the pools of this identity do not have:
+/// neither with the account of the other one in the message, nor with its own.
+// Rules: T2
+#[tokio::test]
+async fn messages_in_the_queue_of_an_identity_reach_no_pool_of_another() -> Result<()> {
+    const THIEF: &str = "555566667777";
+    rule("t2-queue", Setup::default(), async |rig| {
+        let (simulator, namespace) = (rig.scenario.simulator(), &rig.scenario.namespace);
+        let region = rig.scenario.region.as_str();
+        let arn = format!("arn:aws:iam::{THIEF}:role/{namespace}");
+        simulator.put_role(Role::trusting(&arn, DEFAULT_ACCOUNT).external_id("thief"));
+        let scope = Scope::account(THIEF, region);
+        let url = simulator.put_queue(&scope, "capasg");
+        let source = json!({
+            "type": "Role", "role": {"arn": arn, "externalID": "thief"}, "eventQueue": "capasg",
+        });
+        let thief = rig.identity("thief", &source).await?;
+        rig.apply(&rig.pool("workers").replicas(2)).await?;
+        let uses = json!({"kind": "ASGIdentity", "name": thief});
+        rig.apply(&rig.pool("thief").replicas(1).with("spec/identityRef", uses)).await?;
+        rig.running("workers", 2).await?;
+        rig.running("thief", 1).await?;
+        let group = |name: &'static str| async move {
+            let pool = rig.pools().get(name).await?;
+            rig.group_of(&pool).with_context(|| format!("{name} has no group"))
+        };
+        let (victim, own) = (group("workers").await?, group("thief").await?);
+        let mark = rig.mark();
+        for account in [DEFAULT_ACCOUNT, THIEF] {
+            for instance in &victim.instances {
+                let warning = json!({
+                    "version": "0", "id": "0b1c2d3e-0000-4000-8000-000000000000", "account": account,
+                    "region": region, "time": "2026-01-01T00:00:00Z", "source": "aws.ec2",
+                    "detail-type": "EC2 Spot Instance Interruption Warning",
+                    "resources": [format!("arn:aws:ec2:{region}:{account}:instance/{instance}")],
+                    "detail": {"instance-id": instance, "instance-action": "terminate"},
+                });
+                let ended = json!({
+                    "version": "0", "id": "1b1c2d3e-0000-4000-8000-000000000000", "account": account,
+                    "region": region, "time": "2026-01-01T00:00:00Z", "source": "aws.autoscaling",
+                    "detail-type": "EC2 Instance Terminate Successful", "resources": [victim.arn],
+                    "detail": {"EC2InstanceId": instance, "AutoScalingGroupName": victim.name, "StatusCode": "Complete"},
+                });
+                let action = json!({
+                    "version": "0", "id": "2b1c2d3e-0000-4000-8000-000000000000", "account": account,
+                    "region": region, "time": "2026-01-01T00:00:00Z", "source": "aws.autoscaling",
+                    "detail-type": "EC2 Instance-terminate Lifecycle Action", "resources": [victim.arn],
+                    "detail": {
+                        "EC2InstanceId": instance, "AutoScalingGroupName": victim.name,
+                        "LifecycleHookName": "asg-drain", "LifecycleActionToken": "0b1c2d3e",
+                        "LifecycleTransition": "autoscaling:EC2_INSTANCE_TERMINATING",
+                    },
+                });
+                for body in [warning, ended, action] {
+                    let message = Tree::new().with("QueueUrl", &url).with("MessageBody", body.to_string());
+                    simulator.call(&scope, Service::Sqs, "SendMessage", message)?;
+                }
+            }
+        }
+        eventually("all messages are deleted", async || {
+            let left = simulator.messages(&scope);
+            Ok(Look::when(left == 0, format!("{left} are left")))
+        })
+        .await?;
+        // Both pools go on, so that whatever a message began would be seen.
+        rig.scale("workers", 3).await?;
+        rig.running("workers", 3).await?;
+        rig.running("thief", 1).await?;
+        let (now, ours) = (group("workers").await?, group("thief").await?);
+        ensure!(victim.instances.iter().all(|one| now.instances.contains(one)), "{victim:?} {now:?}");
+        ensure!(ours.instances == own.instances, "{own:?} {ours:?}");
+        let of_victim = |call: &capasg_fake_aws::LogEntry| {
+            call.groups.contains(&victim.name) || call.instances.iter().any(|one| victim.instances.contains(one))
+        };
+        let calls = simulator.log(&capasg_fake_aws::LogFilter::region(region).since(mark));
+        let wrong = calls.iter().find(|call| call.account == THIEF && call.action != "SendMessage" && of_victim(call));
+        ensure!(wrong.is_none(), "{wrong:?}");
+        for name in ["workers", "thief"] {
+            rig.scenario.kubectl(&["delete", "machinepool", name, "--wait=false"]).await?;
+        }
+        rig.gone("workers").await?;
+        rig.gone("thief").await
     })
     .await
 }

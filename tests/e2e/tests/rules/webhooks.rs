@@ -11,12 +11,16 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use serde_json::{Value, json};
+use tokio::sync::Mutex;
 
 const CONFIGURATION: &str = "capasg-system-validating-webhook-configuration";
 const SECRET: &str = "capasg-webhook-service-cert";
 
+/// One process of an environment serves the webhooks at a time.
+pub static SERVED: Mutex<()> = Mutex::const_new(());
+
 /// A replica that never leads, since it may not write its lease, and serves webhooks all the same.
-async fn standby(rig: &Rig<'_>) -> Result<ManagerPlan> {
+pub async fn standby(rig: &Rig<'_>) -> Result<ManagerPlan> {
     let options = ManagerOptions {
         name: "webhooks".to_owned(),
         leader_elect: true,
@@ -59,6 +63,7 @@ async fn until_refused(rig: &Rig<'_>, why: &str) -> Result<()> {
 // Rules: K11, M6, N3
 #[tokio::test]
 async fn webhooks_follow_their_certificate_and_block_nothing() -> Result<()> {
+    let _served = SERVED.lock().await;
     rule("n3-webhooks", Setup::default(), async |rig| {
         let namespace = rig.scenario.namespace.clone();
         rig.run(&rig.pool("workers").replicas(1), 1).await?;

@@ -54,9 +54,11 @@ fn release(input: &Input<'_>) -> Part {
 fn delete_hook(input: &Input<'_>) -> (Option<DeletionPhase>, Part) {
     let Input { desired, observed, .. } = *input;
     match (&observed.group, &observed.hook) {
-        (GroupView::Present { group, .. }, Known::Unread(_))
-            if is_owned(desired, group) && !group.is_deleting() =>
-        {
+        // The group of another pool has a hook of the same name.
+        (GroupView::Present { group, .. }, _) if !is_owned(desired, group) => {
+            (Some(DeletionPhase::Done), Part::default())
+        }
+        (GroupView::Present { group, .. }, Known::Unread(_)) if !group.is_deleting() => {
             let needs = Needs { hook: true, ..Needs::default() };
             (Some(DeletionPhase::DeletingGroup), Part::needing(needs))
         }

@@ -62,13 +62,19 @@ fn a_group_or_a_template_with_one_tag_of_another_pool_is_not_changed() {
 /// that the group is not left behind.
 #[test]
 fn a_deletion_changes_no_group_of_another_pool() {
-    for key in IDENTITY {
+    for (key, orphan) in IDENTITY.into_iter().flat_map(|key| [(key, false), (key, true)]) {
         let mut stage = Stage::new(2);
+        stage.desired.orphan_on_deletion = orphan;
         for instance in stage.observed.instances.values_mut() {
             instance.asg_machine = None;
         }
         let owned = deletion::decide(&stage.input(), Waiting::ForNothing);
-        assert!(cloud(&owned).iter().any(|write| matches!(write, Write::DeleteGroup { .. })));
+        let expected = |write: &&Write| match write {
+            Write::DeleteGroup { .. } => !orphan,
+            Write::DeleteLifecycleHook { .. } => orphan,
+            _ => false,
+        };
+        assert!(cloud(&owned).iter().any(expected), "{owned:?}");
 
         let value = GroupTag { value: "another".to_owned(), propagate: true };
         stage.group().tags.insert(key.to_owned(), value);
@@ -79,7 +85,7 @@ fn a_deletion_changes_no_group_of_another_pool() {
         stage.group().tags.remove(key);
         let plan = deletion::decide(&stage.input(), Waiting::ForNothing);
         assert!(!cloud(&plan).iter().any(|write| write.group().is_some()), "{key}: {plan:?}");
-        assert_eq!(plan.blocker.is_some(), key != OWNER_ID, "{key}");
+        assert_eq!(plan.blocker.is_some(), key != OWNER_ID && !orphan, "{key}");
     }
 }
 
