@@ -6,13 +6,16 @@ mod cloud_objects;
 use std::time::Duration;
 
 use chrono::Utc;
+use http_body_util::Limited;
 use k8s_openapi::api::core::v1::{PersistentVolume, Secret, Service};
 use kube::{
     Api, Client, Config,
     api::{ListParams, PostParams},
+    client::ClientBuilder,
     config::{KubeConfigOptions, Kubeconfig as KubeKubeconfig, KubeconfigError as KubeKubeconfigError},
 };
 use serde_json::{Map, Value};
+use tower_http::map_response_body::MapResponseBodyLayer;
 
 use crate::{
     decide::release::{Found, Removal, Step},
@@ -26,6 +29,8 @@ use crate::{
 
 /// How long the API server of a workload cluster has to respond.
 const LIMIT: Duration = Duration::from_secs(15);
+/// The most bytes of a response of it: more than the ten revisions of a release that Helm keeps, each of at most 1 MiB.
+const LARGEST_RESPONSE: usize = 24 << 20;
 
 /// Why a step failed, or a release could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -255,5 +260,7 @@ async fn client(kubeconfig: &Kubeconfig) -> Result<Client, Box<dyn std::error::E
     config.write_timeout = Some(LIMIT);
     // A proxy of the manager's environment is not used for workload clusters.
     config.proxy_url = None;
-    Ok(Client::try_from(config)?)
+    // The user of the cluster decides what its API server responds, and its response is read into memory as a whole.
+    let bounded = MapResponseBodyLayer::new(|body| Limited::new(body, LARGEST_RESPONSE));
+    Ok(ClientBuilder::try_from(config)?.with_layer(&bounded).build())
 }

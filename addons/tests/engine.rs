@@ -3,8 +3,19 @@
 
 mod support;
 
-use std::time::{Duration, Instant};
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
+use axum::{
+    Router,
+    body::{Body, Bytes},
+};
 use capasg_addons::{
     HelmReleaseProxySpec,
     decide::release::{
@@ -245,5 +256,28 @@ async fn a_release_of_another_actor_is_rejected_unless_it_was_handed_over() -> O
     let steps = lab.settle().await?;
     assert_eq!(steps, [Step::Record { id: "taken-over-fresh".to_owned(), name: None }]);
     assert_eq!(lab.history().await?, [(1, ReleaseState::Deployed)], "nothing was installed again");
+    Ok(())
+}
+
+/// The user of a workload cluster decides what its API server responds.
+#[tokio::test]
+async fn a_response_without_end_is_not_read_to_its_end() -> Outcome<()> {
+    let _ = tokio_rustls::rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&sent);
+    let answer = move || {
+        let counter = Arc::clone(&counter);
+        let chunks = std::iter::repeat_with(move || {
+            counter.fetch_add(1, Ordering::SeqCst);
+            Ok::<_, Infallible>(Bytes::from(vec![b' '; 1 << 20]))
+        });
+        async move { Body::from_stream(futures::stream::iter(chunks.take(500))) }
+    };
+    let kubeconfig = serve_https(Router::new().fallback(answer)).await?.kubeconfig();
+    let workload = Workload::connect(Kubeconfig::parse(&kubeconfig)?).await?;
+    let key = ReleaseKey { namespace: Namespace::parse("kube-system")?, name: ReleaseName::parse("cni")? };
+    let error = workload.find(&key).await.err().map(|error| error.to_string());
+    assert!(error.as_ref().is_some_and(|error| error.starts_with("cannot read the release")), "{error:?}");
+    assert!(sent.load(Ordering::SeqCst) < 100, "{sent:?} MiB");
     Ok(())
 }

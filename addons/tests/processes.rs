@@ -67,6 +67,18 @@ async fn a_child_has_its_input_its_folder_and_no_environment_of_the_manager() {
     assert_eq!((output.is_success, output.errors.as_str()), (false, "problem\n"));
 }
 
+/// What a workload cluster or a chart makes Helm read ends Helm, not the container.
+#[tokio::test]
+async fn a_child_that_requires_too_much_memory_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    for (bytes, is_success) in [(200_000_000, true), (1_000_000_000, false)] {
+        // A line is kept in memory as a whole.
+        let script = format!("head -c {bytes} /dev/zero | tail -n 1 > out");
+        let output = shell(&script, folder.path()).run(&launcher().unwrap()).await.unwrap();
+        assert_eq!(output.is_success, is_success, "{bytes}: {}", output.errors);
+    }
+}
+
 #[tokio::test]
 async fn of_long_errors_the_end_is_kept() {
     let folder = tempfile::tempdir().unwrap();

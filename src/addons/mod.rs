@@ -113,6 +113,12 @@ fn options(args: &AddonsArgs, supervisor: &Supervisor) -> Options {
         limits: Limits {
             of_kind: usize::from(args.concurrency),
             of_cluster: usize::from(args.cluster_concurrency),
+            // The only namespace has all of them.
+            of_namespace: if args.namespace.is_empty() {
+                usize::from(args.concurrency).div_ceil(2)
+            } else {
+                usize::from(args.concurrency)
+            },
         },
         sync_period: args.sync_period,
         supervisor: supervisor.clone(),

@@ -18,7 +18,7 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 
-use super::bounded::{LISTS, Listed, READS, Recent};
+use super::bounded::{Listed, READS, Recent};
 use crate::rate::Rate;
 
 /// Objects are listed in pages of this many.
@@ -112,13 +112,13 @@ impl Facts for KubeFacts {
     }
 
     async fn identity(&self, name: &str) -> Result<Option<Arc<ASGIdentity>>> {
-        ensure!(is_name(name), "the identity has a name that Kubernetes does not accept");
+        ensure!(is_object_name(name), "the identity has a name that Kubernetes does not accept");
         let api: Api<ASGIdentity> = Api::all(self.client.clone());
         self.identities.get(name, async { Ok(api.get_opt(name).await?) }).await
     }
 
     async fn namespace_labels(&self, name: &str) -> Result<Option<Arc<BTreeMap<String, String>>>> {
-        ensure!(is_name(name), "the namespace has a name that Kubernetes does not accept");
+        ensure!(is_object_name(name), "the namespace has a name that Kubernetes does not accept");
         let api: Api<Namespace> = Api::all(self.client.clone());
         let read = async {
             let found = api.get_metadata_opt(name).await?;
@@ -163,6 +163,7 @@ mod tests {
     use tower::service_fn;
 
     use super::*;
+    use crate::webhook::bounded::LISTS;
 
     fn guard() -> ASGGuard {
         ASGGuard::new("first", capasg_api::guard::ASGGuardSpec::default())

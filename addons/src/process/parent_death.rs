@@ -5,11 +5,19 @@ use std::{ffi::OsString, io, os::unix::process::CommandExt as _, path::Path, pro
 use landlock::RulesetError;
 use nix::{
     errno::Errno,
-    sys::{prctl, signal::Signal},
+    sys::{
+        prctl,
+        resource::{Resource, setrlimit},
+        signal::Signal,
+    },
     unistd::getppid,
 };
 
 use super::file_access;
+
+/// How many bytes of memory a program can have. Helm reads what the API server of a workload cluster responds and what a chart
+/// has into memory: beyond this it ends, and not the container with the manager and every other release.
+const MOST_MEMORY: u64 = 768 << 20;
 
 /// Why the program does not run.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +31,9 @@ pub enum ExecError {
     /// The parent ended before the request.
     #[error("the parent has ended")]
     Orphan,
+    /// The kernel rejected the limit of memory.
+    #[error("cannot limit the memory: {0}")]
+    Memory(#[source] Errno),
     /// The kernel rejected the limit of the files that the program can use.
     #[error("cannot limit the access to files: {0}")]
     Limit(#[from] RulesetError),
@@ -54,6 +65,9 @@ pub fn exec_with_tools(arguments: impl IntoIterator<Item = OsString>, tools: &[&
     // A parent that ended before the request sends no signal.
     if getppid().as_raw() != parent {
         return ExecError::Orphan;
+    }
+    if let Err(error) = setrlimit(Resource::RLIMIT_DATA, MOST_MEMORY, MOST_MEMORY) {
+        return ExecError::Memory(error);
     }
     if let Err(error) = file_access::limit(Path::new(&program), tools) {
         return error.into();

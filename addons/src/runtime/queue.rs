@@ -14,6 +14,8 @@ pub struct Limits {
     pub of_kind: usize,
     /// `HelmReleaseProxies` of one Cluster, so that a Cluster that does not respond does not occupy all workers.
     pub of_cluster: usize,
+    /// Of each kind in one namespace, so that the Clusters of one tenant do not occupy all workers.
+    pub of_namespace: usize,
 }
 
 /// A reconcile in progress.
@@ -67,14 +69,15 @@ impl Queue {
             return None;
         }
         let due = self.by_time.iter().take_while(|(at, _)| *at <= now);
-        let found = due.into_iter().find_map(|(at, item)| match item {
-            Item::Chart(_) => is_free[0].then(|| (*at, item.clone(), None)),
-            Item::Release(key) => {
-                let cluster = cluster_of(key);
-                let fits = is_free[1] && self.of_cluster(cluster.as_ref()) < self.limits.of_cluster;
-                fits.then(|| (*at, item.clone(), cluster))
-            }
-        });
+        let found =
+            due.into_iter().filter(|(_, item)| self.has_room(item)).find_map(|(at, item)| match item {
+                Item::Chart(_) => is_free[0].then(|| (*at, item.clone(), None)),
+                Item::Release(key) => {
+                    let cluster = cluster_of(key);
+                    let fits = is_free[1] && self.of_cluster(cluster.as_ref()) < self.limits.of_cluster;
+                    fits.then(|| (*at, item.clone(), cluster))
+                }
+            });
         let (at, item, cluster) = found?;
         self.due.remove(&item);
         self.by_time.remove(&(at, item.clone()));
@@ -95,6 +98,14 @@ impl Queue {
         self.by_time.iter().map(|(at, _)| *at).find(|at| *at > now)
     }
 
+    /// Whether the namespace of an object has a worker left.
+    fn has_room(&self, item: &Item) -> bool {
+        let alike = |other: &&Item| {
+            other.is_chart() == item.is_chart() && other.key().namespace == item.key().namespace
+        };
+        self.running.keys().filter(alike).count() < self.limits.of_namespace
+    }
+
     fn of_cluster(&self, cluster: Option<&ObjectKey>) -> usize {
         self.running
             .values()
@@ -109,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: Limits = Limits { of_kind: 3, of_cluster: 2 };
+    const LIMITS: Limits = Limits { of_kind: 3, of_cluster: 2, of_namespace: 3 };
 
     fn release(name: &str) -> Item {
         Item::Release(ObjectKey::new("teams", name))
@@ -165,6 +176,27 @@ mod tests {
         assert_eq!(queue.take(now, cluster_of), Some(release("c-1")));
         queue.finished(&release("a-1"), None);
         assert_eq!(queue.take(now, cluster_of), Some(release("a-3")));
+    }
+
+    #[test]
+    fn objects_of_one_namespace_leave_workers_to_others() {
+        let limits = Limits { of_kind: 3, of_cluster: 2, of_namespace: 2 };
+        let (mut queue, now) = (Queue::new(limits), Instant::now());
+        let other =
+            [Item::Release(ObjectKey::new("other", "d-1")), Item::Chart(ObjectKey::new("other", "cni"))];
+        for item in ["a-1", "b-1", "c-1"]
+            .map(release)
+            .into_iter()
+            .chain(["x", "y", "z"].map(chart))
+            .chain(other.clone())
+        {
+            queue.wake(item, now);
+        }
+        let taken: BTreeSet<_> = std::iter::from_fn(|| queue.take(now, cluster_of)).collect();
+        let expected = [release("a-1"), release("b-1"), chart("x"), chart("y")].into_iter().chain(other);
+        assert_eq!(taken, expected.collect());
+        queue.finished(&release("a-1"), None);
+        assert_eq!(queue.take(now, cluster_of), Some(release("c-1")));
     }
 
     #[test]

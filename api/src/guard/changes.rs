@@ -37,8 +37,8 @@ impl Guards {
     fn min_size(&self, spec: &ASGMachinePoolSpec, before: Option<&ASGMachinePoolSpec>) -> Option<FieldError> {
         let min = spec.min_size?;
         let grows = before.and_then(|before| before.min_size).is_none_or(|before| min > before);
-        let (_, message) = self.replicas(min).filter(|_| grows)?;
-        error("spec.minSize", Some(message))
+        let limit = self.of_each_pool().filter(|limit| grows && min > limit.replicas)?;
+        error("spec.minSize", Some(limit.why))
     }
 }
 

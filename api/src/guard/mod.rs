@@ -4,5 +4,5 @@ mod changes;
 mod rules;
 mod spec;
 
-pub use rules::{Guards, NODES_PROFILE};
+pub use rules::{Guards, NODES_PROFILE, SizeLimit};
 pub use spec::{ASGGuard, ASGGuardSpec, AdoptionRule, GuardLimits};

@@ -60,10 +60,17 @@ impl Guards {
         add("spec.machine.sshKeyName", self.listed("key pair", key, |guard| guard.ssh_key_names.as_deref()));
         let parameter = machine.image.ssm_parameter.as_deref();
         add("spec.machine.image.ssmParameter", self.ssm_parameter(parameter));
+        let image = machine.image.id.as_deref();
+        add("spec.machine.image.id", self.listed("image", image, |guard| guard.image_ids.as_deref()));
         let root = machine.root_volume();
         add("spec.machine.rootVolume.kmsKeyID", self.kms_key(root.settings.kms_key_id.as_deref()));
         for volume in machine.data_volumes() {
             add("spec.machine.dataVolumes[].kmsKeyID", self.kms_key(volume.settings.kms_key_id.as_deref()));
+            let snapshot = volume.snapshot_id.as_deref();
+            add(
+                "spec.machine.dataVolumes[].snapshotID",
+                self.listed("snapshot", snapshot, |guard| guard.snapshot_ids.as_deref()),
+            );
         }
         let group = spec.group_name();
         add("spec.group.name", self.listed("group name", group, |guard| guard.group_names.as_deref()));
@@ -113,17 +120,15 @@ impl Guards {
         })
     }
 
-    /// Why a pool may not have this many replicas, if it may not; with the number that it may have.
+    /// The most replicas that a pool may have, and which guard says so.
     #[must_use]
-    pub fn replicas(&self, replicas: i32) -> Option<(i32, String)> {
+    pub fn of_each_pool(&self) -> Option<SizeLimit> {
         let limits = self.0.iter().filter_map(|guard| {
             let most = guard.spec.limits.as_ref()?.max_replicas_per_pool?;
-            (replicas > most).then(|| {
-                let name = guard.name_any();
-                (most, format!("ASGGuard {name} allows at most {most} replicas of a pool"))
-            })
+            let why = format!("ASGGuard {} allows at most {most} replicas of a pool", guard.name_any());
+            Some(SizeLimit { replicas: most, why, excludes: false })
         });
-        limits.min_by_key(|(most, _)| *most)
+        limits.min_by_key(|limit| limit.replicas)
     }
 
     /// Whether a guard limits namespaces as a whole.
@@ -133,27 +138,26 @@ impl Guards {
         self.0.iter().any(|guard| guard.spec.limits.as_ref().is_some_and(of_namespace))
     }
 
-    /// Why a pool may not have this many replicas in its namespace, if it may not, with the number that it may have: older
-    /// pools of the namespace, of which there are this many, request that many replicas.
+    /// The most replicas that a pool may have beside the older pools of its namespace, of which there are this many with
+    /// that many replicas together.
     #[must_use]
-    pub fn namespace(&self, older: usize, requested: i64, replicas: i32) -> Option<(i32, String)> {
+    pub fn of_namespace_with(&self, older: usize, replicas: i64) -> Option<SizeLimit> {
         let older = i64::try_from(older).unwrap_or(i64::MAX);
         let of_guard = |guard: &Arc<ASGGuard>| {
             let (name, limits) = (guard.name_any(), guard.spec.limits.as_ref()?);
             if let Some(most) = limits.max_pools.filter(|most| older >= i64::from(*most)) {
-                return Some((0, format!("ASGGuard {name} allows at most {most} pools in this namespace")));
+                let why = format!("ASGGuard {name} allows at most {most} pools in this namespace");
+                return Some(SizeLimit { replicas: 0, why, excludes: true });
             }
             let most = limits.max_replicas?;
-            let left = i32::try_from((i64::from(most) - requested).max(0)).unwrap_or(i32::MAX);
-            (replicas > left).then(|| {
-                let why = format!(
-                    "ASGGuard {name} allows at most {most} replicas of all pools of this namespace, of which older \
-                     pools request {requested}"
-                );
-                (left, why)
-            })
+            let left = i32::try_from((i64::from(most) - replicas).max(0)).unwrap_or(i32::MAX);
+            let why = format!(
+                "ASGGuard {name} allows at most {most} replicas of all pools of this namespace, of which older pools \
+                 have {replicas}"
+            );
+            Some(SizeLimit { replicas: left, why, excludes: false })
         };
-        self.0.iter().filter_map(of_guard).min_by_key(|(left, _)| *left)
+        self.0.iter().filter_map(of_guard).min_by_key(|limit| (limit.replicas, !limit.excludes))
     }
 
     fn instance_profile(&self, profile: Option<&str>) -> Option<String> {
@@ -199,6 +203,17 @@ impl Guards {
     fn denied<'a>(&'a self, allows: impl Fn(&'a ASGGuardSpec) -> Option<bool>) -> Option<String> {
         self.0.iter().find(|guard| allows(&guard.spec) == Some(false)).map(|guard| guard.name_any())
     }
+}
+
+/// How large a pool may become.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SizeLimit {
+    /// The number of replicas that it may have. A pool that has more keeps them.
+    pub replicas: i32,
+    /// Which guard says so, as a sentence without its period.
+    pub why: String,
+    /// Whether the pool may have nothing at all: the namespace has as many pools as it may have.
+    pub excludes: bool,
 }
 
 /// A path is not part of the name, which is unique in the account ("IAM identifiers" of the IAM user guide).
@@ -326,7 +341,8 @@ mod tests {
         assert_eq!(all.subnet("subnet-1", "vpc-1"), None);
         assert_eq!(all.security_group("sg-1"), None);
         assert!(!all.limits_namespaces());
-        assert_eq!(all.namespace(10_000, 1_000_000, 1), None);
+        assert_eq!(all.of_each_pool(), None);
+        assert_eq!(all.of_namespace_with(10_000, 1_000_000), None);
     }
 
     #[test]
@@ -335,7 +351,7 @@ mod tests {
             json!({"regions": ["eu-*"], "sshKeyNames": ["ops"], "ssmParameterPrefixes": ["/aws/service/"]}),
             json!({
                 "regions": ["eu-west-1", "us-east-1"], "kmsKeyIDs": [], "groupNames": ["a-*"],
-                "vpcIDs": ["vpc-1"], "subnetIDs": ["subnet-1"], "securityGroupIDs": ["sg-1"],
+                "imageIDs": ["ami-0a1b2c3d"], "snapshotIDs": [], "vpcIDs": ["vpc-1"], "subnetIDs": ["subnet-1"], "securityGroupIDs": ["sg-1"],
                 "limits": {"maxReplicasPerPool": 5, "maxPools": 2, "maxReplicas": 8},
             }),
         ]);
@@ -361,6 +377,11 @@ mod tests {
                 json!({"machine": {"dataVolumes": [{"kmsKeyID": "alias/any", "deviceName": "/dev/sdf", "sizeGiB": 1}]}}),
                 "spec.machine.dataVolumes[].kmsKeyID",
             ),
+            (json!({"machine": {"image": {"id": "ami-1"}}}), "spec.machine.image.id"),
+            (
+                json!({"machine": {"dataVolumes": [{"snapshotID": "snap-1", "deviceName": "/dev/sdf"}]}}),
+                "spec.machine.dataVolumes[].snapshotID",
+            ),
             (json!({"group": {"name": "b-x"}}), "spec.group.name"),
         ] {
             assert_eq!(fields(&both, &edit), [field], "{edit}");
@@ -368,12 +389,14 @@ mod tests {
         assert_eq!(both.region("us-east-1"), Some("ASGGuard g0 does not allow Region us-east-1".to_owned()));
         assert!(both.subnet("subnet-2", "vpc-1").is_some() && both.subnet("subnet-1", "vpc-2").is_some());
         assert!(both.security_group("sg-2").is_some() && both.security_group("sg-1").is_none());
-        assert_eq!(both.replicas(6).map(|(most, _)| most), Some(5));
-        assert_eq!(both.replicas(5), None);
-        let allowed = |older, requested, replicas| {
-            both.namespace(older, requested, replicas).map_or(replicas, |(left, _)| left)
+        assert_eq!(both.of_each_pool().map(|limit| limit.replicas), Some(5));
+        let left = |older, replicas| {
+            both.of_namespace_with(older, replicas).map(|limit| (limit.replicas, limit.excludes))
         };
-        assert_eq!([allowed(2, 0, 1), allowed(1, 3, 5), allowed(1, 3, 9), allowed(1, 9, 1)], [0, 5, 5, 0]);
+        assert_eq!(
+            [left(2, 0), left(1, 3), left(1, 9)],
+            [Some((0, true)), Some((5, false)), Some((0, false))]
+        );
     }
 
     #[test]

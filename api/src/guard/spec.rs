@@ -92,6 +92,20 @@ pub struct ASGGuardSpec {
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub kms_key_ids: Option<Vec<String>>,
 
+    /// IDs of images that pools name in `spec.machine.image.id`, or patterns with `*`; for images that a parameter names, see
+    /// `ssmParameterPrefixes`. Defaults to every image. Changes apply in place.
+    #[serde(rename = "imageIDs", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256), inner(length(min = 1, max = 64)))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub image_ids: Option<Vec<String>>,
+
+    /// IDs of snapshots of data volumes, or patterns with `*`. A snapshot gives its data to the user of the instance.
+    /// Defaults to every snapshot. Changes apply in place.
+    #[serde(rename = "snapshotIDs", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256), inner(length(min = 1, max = 64)))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub snapshot_ids: Option<Vec<String>>,
+
     /// Names that pools may give to Auto Scaling groups in `spec.group.name`, or patterns with `*`. Defaults to every name. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256), inner(length(min = 1, max = 255)))]
@@ -117,7 +131,7 @@ pub struct GuardLimits {
     #[schemars(range(min = 0, max = 1_000_000))]
     pub max_replicas_per_pool: Option<i32>,
 
-    /// The most pools of a namespace, whatever their replicas. Defaults to no limit. Changes apply in place.
+    /// The most pools of a namespace, whatever their replicas. Further pools create nothing. Defaults to no limit. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub max_pools: Option<i32>,

@@ -7,12 +7,13 @@ use capasg_api::{
     admission::FieldError,
     capi::owner_machine_pool,
     conditions::{CLOUD_REACHABLE, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY},
+    guard::SizeLimit,
     reasons::{cloud_reachable, group_ready, launch_template_ready},
 };
 use kube::ResourceExt as _;
 
 use crate::kubernetes::Kubernetes;
-use crate::machine_pool::model::{PoolObjects, References};
+use crate::machine_pool::model::{PoolObjects, References, replicas};
 
 /// The Region, if it is not allowed: no call is made.
 #[must_use]
@@ -22,29 +23,22 @@ pub fn region(objects: &PoolObjects) -> Option<Finding> {
     Some(Finding::new(CLOUD_REACHABLE, false, cloud_reachable::NOT_ALLOWED, message))
 }
 
-/// How large the pool may become, and why, if the guards limit it below what it requests.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limit {
-    /// The number of replicas that it may have. A pool that has more keeps them.
-    pub replicas: i32,
-    /// Why.
-    pub why: String,
+/// What is reported of a limit of size that is less than what the pool requests.
+pub fn too_large(limit: SizeLimit) -> Finding {
+    let SizeLimit { replicas, why, excludes } = limit;
+    let effect = if excludes {
+        "The controller creates nothing for this pool.".to_owned()
+    } else {
+        format!("The controller launches no more than {replicas} replicas.")
+    };
+    Finding::new(GROUP_READY, false, group_ready::NOT_ALLOWED, format!("{why}. {effect}"))
 }
 
-impl Limit {
-    /// What is reported.
-    pub fn finding(self) -> Finding {
-        let message =
-            format!("{}. The controller launches no more than {} replicas.", self.why, self.replicas);
-        Finding::new(GROUP_READY, false, group_ready::NOT_ALLOWED, message)
-    }
-}
-
-/// The limits of size. Older pools of a namespace come first: what they request is not available to younger ones.
+/// How large the pool may become. Older pools of a namespace come first: what they have is not available to younger ones.
 #[must_use]
-pub fn limit(kubernetes: &dyn Kubernetes, objects: &PoolObjects, requested: i32) -> Option<Limit> {
+pub fn limit(kubernetes: &dyn Kubernetes, objects: &PoolObjects) -> Option<SizeLimit> {
     let guards = &objects.access.guards;
-    let of_pool = guards.replicas(requested).map(|(replicas, why)| Limit { replicas, why });
+    let of_pool = guards.of_each_pool();
     if !guards.limits_namespaces() {
         return of_pool;
     }
@@ -54,18 +48,20 @@ pub fn limit(kubernetes: &dyn Kubernetes, objects: &PoolObjects, requested: i32)
     let own = age(&objects.pool);
     let all = kubernetes.pools_of(&objects.key.namespace);
     let older: Vec<&Arc<ASGMachinePool>> = all.iter().filter(|pool| age(pool) < own).collect();
-    let replicas: i64 = older.iter().map(|pool| i64::from(requested_by(kubernetes, objects, pool))).sum();
-    let of_namespace = guards.namespace(older.len(), replicas, requested);
-    let of_namespace = of_namespace.map(|(replicas, why)| Limit { replicas, why });
-    of_pool.into_iter().chain(of_namespace).min_by_key(|limit| limit.replicas)
+    let most = of_pool.as_ref().map_or(i32::MAX, |limit| limit.replicas);
+    let replicas = older.iter().map(|pool| i64::from(size_of(kubernetes, objects, pool, most))).sum();
+    let of_namespace = guards.of_namespace_with(older.len(), replicas);
+    of_pool.into_iter().chain(of_namespace).min_by_key(|limit| (limit.replicas, !limit.excludes))
 }
 
-fn requested_by(kubernetes: &dyn Kubernetes, objects: &PoolObjects, pool: &ASGMachinePool) -> i32 {
+/// The replicas of another pool of the namespace: those that it requests, as far as it may have them, or those that it has,
+/// also while it is paused or without its MachinePool. No user writes the list of its instances.
+fn size_of(kubernetes: &dyn Kubernetes, objects: &PoolObjects, pool: &ASGMachinePool, most: i32) -> i32 {
     let owner = owner_machine_pool(pool).map(|owner| objects.key.sibling(&owner.name));
-    let requested =
-        owner.and_then(|owner| kubernetes.machine_pool(&owner)).map_or(0, |owner| owner.replicas());
-    // What a pool may not have is available to others.
-    objects.access.guards.replicas(requested).map_or(requested, |(most, _)| most)
+    let owner = owner.and_then(|owner| kubernetes.machine_pool(&owner));
+    let requested = owner.map_or(0, |owner| replicas(&pool.spec, &owner).0);
+    let has = i32::try_from(pool.spec.provider_id_list.len()).unwrap_or(i32::MAX);
+    requested.min(most).max(has)
 }
 
 impl References {

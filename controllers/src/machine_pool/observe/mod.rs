@@ -109,6 +109,12 @@ async fn running(
     if let Some(finding) = guards::region(objects) {
         return Ok(without_calls(context, objects, memory, finding));
     }
+    let limit = guards::limit(context.kubernetes.as_ref(), objects);
+    if let Some(limit) =
+        limit.clone().filter(|limit| limit.excludes && objects.pool.spec.provider_id.is_none())
+    {
+        return Ok(Observation::waiting(objects, guards::too_large(limit), Some(REQUEUE)));
+    }
     let (inventory, registered) = register(context, objects, &place, memory);
     fetched.begin(&inventory);
     let mut observation = Observation::of(objects, PoolState::Waiting(None));
@@ -155,9 +161,9 @@ async fn running(
         observation.findings = vec![prerequisites::waiting(message)];
         return Ok(observation);
     };
-    let limit = guards::limit(context.kubernetes.as_ref(), objects, owner.replicas());
     desired.ceiling = if references.denied { Some(0) } else { limit.as_ref().map(|limit| limit.replicas) };
-    observation.findings.extend(limit.map(guards::Limit::finding));
+    let exceeded = limit.filter(|limit| desired.replicas > limit.replicas);
+    observation.findings.extend(exceeded.map(guards::too_large));
     let observed =
         gather::observed(context, &inventory, &desired, template, &observation.machines, fetched).await;
     observation.failed_reads =

@@ -61,6 +61,27 @@ fn strangers(rig: &Rig<'_>, mark: u64) -> Vec<String> {
         .collect()
 }
 
+/// An identity with an access key that it owns, and a guard: their kinds, names and namespaces.
+async fn operators_objects(rig: &Rig<'_>) -> Result<[(&'static str, String, String); 3]> {
+    let secret = format!("{}-moved", rig.scenario.namespace);
+    let home = rig.manager_namespace().to_owned();
+    let identity = rig.identity("moved", &json!({"type": "Secret", "secret": {"name": secret}})).await?;
+    let uid =
+        rig.scenario.kubectl(&["get", "asgidentity", &identity, "--output=jsonpath={.metadata.uid}"]).await?;
+    let object = json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": secret, "namespace": home, "ownerReferences": [{
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "ASGIdentity", "name": identity, "uid": uid,
+        }]},
+        "stringData": {"AccessKeyID": "AKIA444455556666MOVE", "SecretAccessKey": "simulated"},
+    });
+    let kubectl = rig.scenario.environment.management().api().kubectl();
+    kubectl.feed(["apply", "--filename=-"], &object.to_string()).await?;
+    let guard = rig.guard("moved", &json!({"sshKeyNames": ["ops"]})).await?;
+    let nowhere = rig.scenario.namespace.clone();
+    Ok([("asgidentity", identity, nowhere.clone()), ("asgguard", guard, nowhere), ("secret", secret, home)])
+}
+
 // Rules: M1, M2, M3, M4, M5, M7, M8
 #[tokio::test]
 async fn moving_a_settled_pool_changes_nothing_in_aws() -> Result<()> {
@@ -73,10 +94,16 @@ async fn moving_a_settled_pool_changes_nothing_in_aws() -> Result<()> {
         let (group, templates) = (rig.group()?, rig.templates());
         let instances: Vec<String> = rig.instances().into_iter().map(|one| one.id).collect();
         let had = objects(source, namespace).await?;
+        let operators = operators_objects(rig).await?;
 
         // M2: nothing happens in the cloud from here until somebody asks for something.
         let (mark, begun) = (rig.mark(), rig.writes()?.len());
         target.move_here().await?;
+        // What operators made comes along, with the access key of an identity.
+        for (kind, name, namespace) in &operators {
+            let namespace = format!("--namespace={namespace}");
+            target.management.api().kubectl().run(["get", *kind, name.as_str(), &namespace]).await?;
+        }
         // M1: what was there is there, with the same owners, and nothing of it is left behind.
         let has = objects(target.management.api().kubectl(), namespace).await?;
         for (name, object) in &had {

@@ -195,6 +195,16 @@ pub enum Act {
     LandLate(usize, u64),
     /// The leader cannot renew its lease.
     LoseLease,
+    /// AWS rejects the credentials of the pool's identity with this code.
+    RejectCredentials(&'static str),
+    /// An operator allows the pool's identity in other namespaces alone.
+    WithdrawIdentity,
+    /// An operator deletes the pool's identity.
+    DeleteIdentity,
+    /// The pool's identity is as it was.
+    RestoreIdentity,
+    /// The pool refers to another identity of the same account.
+    SwitchIdentity,
     /// Nothing.
     Wait,
 }

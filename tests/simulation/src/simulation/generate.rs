@@ -4,7 +4,7 @@ use capasg_fake_aws::{BatchEnds, Settings};
 
 use super::{
     act::{Finale, Story},
-    generate_acts, generate_events, generate_others, generate_outages, generate_refreshes, spec,
+    generate_acts, generate_events, generate_others, generate_outages, generate_refreshes, identities, spec,
 };
 use crate::{Random, Setup};
 
@@ -54,6 +54,7 @@ impl Story {
         generate_events::some(&mut story);
         generate_others::some(&mut story);
         generate_outages::some(&mut story);
+        identities::some(&mut story);
         story
     }
 }

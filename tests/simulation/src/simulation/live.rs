@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::{
     act::{Act, Finale, Story},
+    identities,
     outcome::{Options, Outcome},
     perform::{bring_back, calm, perform, windows},
     spec, standing,
@@ -56,6 +57,7 @@ async fn chapters(story: &Story, world: &mut World) -> Result<()> {
         });
         invariants.note("story", || serde_json::to_string(&story.spec).unwrap_or_default());
     }
+    identities::restore(world);
     let pool = world.add_pool_with("workers", story.replicas, |spec| spec.clone_from(&story.spec));
     if story.fixed {
         let secret = pool.config.name.clone();

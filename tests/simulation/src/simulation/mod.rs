@@ -9,6 +9,7 @@ mod generate_events;
 mod generate_others;
 mod generate_outages;
 mod generate_refreshes;
+mod identities;
 mod live;
 mod odd;
 mod outcome;

@@ -11,7 +11,7 @@ use kube::ResourceExt;
 
 use super::{
     act::{Act, Failure, SpecEdit},
-    by_aws, odd,
+    by_aws, identities, odd,
     placement::one,
     spec,
 };
@@ -75,6 +75,11 @@ pub(super) fn perform(world: &mut World, pool: &Pool, act: &Act) {
         | Act::CrashBeforeCall(_)
         | Act::LandLate(..)
         | Act::LoseLease => mishap(world, act),
+        Act::RejectCredentials(_)
+        | Act::WithdrawIdentity
+        | Act::DeleteIdentity
+        | Act::RestoreIdentity
+        | Act::SwitchIdentity => identities::perform(world, pool, act),
         _ => people(world, pool, act),
     }
 }
@@ -361,6 +366,7 @@ pub(super) fn calm(world: &mut World, pool: &Pool) {
     }
     world.simulator.clear_faults(None);
     world.forgive();
+    identities::restore(world);
     for act in [
         Act::Throttle(false),
         Act::CoreDown(false),

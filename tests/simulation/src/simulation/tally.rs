@@ -23,6 +23,7 @@ fn kind(act: &Act) -> String {
 fn is_end(act: &Act) -> bool {
     match act {
         Act::Wait
+        | Act::RestoreIdentity
         | Act::HealNodes
         | Act::OutageEnds(..)
         | Act::Known
@@ -53,6 +54,7 @@ fn traits(story: &Story) -> Vec<String> {
         }
     };
     add(story.setup.events, "has a queue of events");
+    add(story.spec.identity_ref.is_some(), "an identity of another account");
     add(story.expiry.is_some(), "tokens expire");
     add(story.fixed, "bootstrap data without a token");
     add(super::spec::refreshes(&story.spec), "AWS replaces outdated instances");
@@ -121,6 +123,10 @@ mod tests {
             "Unknown",
             "DeleteNode",
             "KubeletDown",
+            "RejectCredentials",
+            "WithdrawIdentity",
+            "DeleteIdentity",
+            "SwitchIdentity",
             "WorkloadUnreachable",
         ] {
             let line = text.lines().find(|line| line.starts_with(kind));

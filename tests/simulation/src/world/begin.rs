@@ -12,7 +12,7 @@ use capasg_api::{
 };
 use capasg_cloud::{Cadence, Clock, Inventories, InventoryParts, Limits, Supervisor};
 use capasg_controllers::{
-    Context, ObjectKey,
+    Context, ObjectKey, identity,
     kubernetes::{Kubernetes, Randomness},
     machine,
 };
@@ -106,7 +106,7 @@ impl World {
         let factory = parts.factory;
         let changes = inventories.changes();
         let invariants = setup.invariants.then(|| {
-            let scope = Scope::region(&setup.region);
+            let scope = Scope::account(&setup.account, &setup.region);
             let invariants = Invariants::new(
                 Arc::clone(&api),
                 Arc::clone(&core),
@@ -123,6 +123,7 @@ impl World {
             invariants
         });
         let orphans_due = clock.now() + machine::INTERVAL;
+        let identities_due = clock.now() + identity::INTERVAL;
         Self {
             api,
             core,
@@ -146,6 +147,7 @@ impl World {
             takeover: None,
             dead: false,
             orphans_due,
+            identities_due,
             watchdog: Watchdog::new(setup.watch),
             pools: Vec::new(),
             observers,

@@ -70,6 +70,8 @@ pub struct World {
     dead: bool,
     /// When the controllers release ASGMachines without a pool the next time.
     orphans_due: DateTime<Utc>,
+    /// When the controllers check the identities the next time.
+    identities_due: DateTime<Utc>,
     pools: Vec<Pool>,
     observers: Observers,
 }
@@ -84,7 +86,7 @@ impl World {
     /// The scope of the pools' cloud.
     #[must_use]
     pub fn scope(&self) -> Scope {
-        Scope::region(&self.setup.region)
+        Scope::account(&self.setup.account, &self.setup.region)
     }
 
     /// A pool as it is.

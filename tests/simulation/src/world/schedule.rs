@@ -1,6 +1,6 @@
 //! The scheduler: who acts next, drawn from all who could, and what happens when a reconcile fails or dies.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use anyhow::bail;
 use capasg_api::{
@@ -10,9 +10,10 @@ use capasg_api::{
 use capasg_controllers::{
     ObjectKey,
     backoff::TRANSIENT,
-    machine,
+    identity, machine,
     machine_pool::{self, ReconcileError, Requeue},
 };
+use capasg_fake_aws::DEFAULT_ACCOUNT;
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
 
@@ -109,6 +110,7 @@ impl World {
             self.wake(pool);
         }
         self.release_orphans().await;
+        self.check_identities_if_due().await;
         let mut ready = self.ready();
         if ready.is_empty() {
             return Ok(false);
@@ -242,6 +244,23 @@ impl World {
             biased;
             () = self.journal.death() => {}
             () = releasing => {}
+        }
+    }
+
+    /// The controllers check the identities, in a world that has pools in another account. Nothing is drawn for it.
+    async fn check_identities_if_due(&mut self) {
+        if self.is_leaderless() || self.now() < self.identities_due || self.setup.account == DEFAULT_ACCOUNT {
+            return;
+        }
+        self.identities_due = self.now() + identity::INTERVAL;
+        let context = Arc::clone(&self.context);
+        let woken = tokio::select! {
+            biased;
+            () = self.journal.death() => Vec::new(),
+            woken = identity::check(&context) => woken,
+        };
+        for pool in woken {
+            self.wake(pool);
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use capasg_cloud::{Cadence, CallObserver};
 use capasg_controllers::PoolObserver;
-use capasg_fake_aws::Settings;
+use capasg_fake_aws::{DEFAULT_ACCOUNT, Settings};
 
 use super::pool::REGION;
 
@@ -16,6 +16,8 @@ pub struct Setup {
     pub seed: u64,
     /// Where the looks at AWS look.
     pub region: String,
+    /// The account of the pools. Identities give access to another one than that of the process.
+    pub account: String,
     /// The simulator's settings.
     pub settings: Settings,
     /// The inventory's times.
@@ -39,6 +41,7 @@ impl Default for Setup {
         Self {
             seed: 1,
             region: REGION.to_owned(),
+            account: DEFAULT_ACCOUNT.to_owned(),
             settings: Settings::default(),
             cadence: Cadence::default(),
             lag_millis: 20,

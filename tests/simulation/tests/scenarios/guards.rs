@@ -1,10 +1,14 @@
 //! What operators allow the pools of a namespace, and what happens to pools that use something else.
 
 use anyhow::{Context as _, Result, ensure};
-use capasg_api::conditions::{CLOUD_REACHABLE, GROUP_READY, LAUNCH_TEMPLATE_READY};
+use capasg_api::{
+    conditions::{CLOUD_REACHABLE, GROUP_READY, LAUNCH_TEMPLATE_READY},
+    names::annotations,
+};
 use capasg_fake_aws::{LogFilter, Settings};
 use capasg_simulation::{Pool, Setup, World};
 use chrono::TimeDelta;
+use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
 use crate::{SOON, reach, running_with};
@@ -163,4 +167,43 @@ async fn limits_of_size_stop_growth_and_terminate_nothing() -> Result<()> {
     world.delete_guard("size");
     reach(&mut world, &second, 3).await?;
     reach(&mut world, &third, 1).await
+}
+
+/// Limits of size apply to whatever requests replicas, and a pool that a namespace may not have creates nothing.
+// Rules: T3
+#[tokio::test(start_paused = true)]
+async fn limits_of_size_apply_whatever_requests_replicas() -> Result<()> {
+    let mut world = world();
+    world.guard("size", json!({"limits": {"maxReplicasPerPool": 3, "maxPools": 1}}));
+    let first = world.add_pool_with("first", 0, |spec| spec.min_size = Some(9));
+    world.run_until("it has three", SOON, |world| world.in_service(&first).len() == 3).await?;
+    let told = message(&world, &first, GROUP_READY)?;
+    ensure!(told.contains("at most 3 replicas of a pool"), "{told}");
+    for (minimum, managed) in [(Some("8"), None), (None, Some("somebody"))] {
+        world.edit_machine_pool(&first, |owner| {
+            let annotations = owner.annotations_mut();
+            for (key, value) in
+                [(annotations::AUTOSCALER_MIN_SIZE, minimum), (annotations::REPLICAS_MANAGED_BY, managed)]
+            {
+                match value {
+                    Some(value) => annotations.insert(key.to_owned(), value.to_owned()),
+                    None => annotations.remove(key),
+                };
+            }
+        });
+        world.run_for(TimeDelta::minutes(10)).await?;
+        let group = world.group(&first).context("a group")?;
+        ensure!(world.in_service(&first).len() == 3 && group.max <= 3, "{minimum:?} {managed:?}: {group:?}");
+    }
+    let mark = world.mark();
+    let second = world.add_pool("second", 0);
+    world
+        .run_until("it is told", SOON, |world| world.says(&second, GROUP_READY, "False", "NotAllowed"))
+        .await?;
+    let told = message(&world, &second, GROUP_READY)?;
+    ensure!(told.contains("at most 1 pools") && told.contains("creates nothing"), "{told}");
+    world.run_for(TimeDelta::minutes(10)).await?;
+    ensure!(world.mutations_since(mark).is_empty(), "{:?}", world.mutations_since(mark));
+    world.delete_machine_pool(&second);
+    world.run_until("it is deleted", SOON, |world| world.pool(&second).is_none()).await
 }
