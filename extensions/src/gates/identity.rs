@@ -11,7 +11,7 @@ use crate::{
     lookups::NotAllowed,
     ports::{Kind, Kubernetes, ReadError},
     protocol::{Cluster, ClusterKey},
-    topology::{IdentityHolder, PlannedPool, identity_holder, planned_identity_ref},
+    topology::{IdentityHolder, PlannedPool, PlannedReference, identity_holder, planned_identity_ref},
 };
 
 /// What a Cluster says. What a request claims gives no access to AWS.
@@ -32,8 +32,9 @@ impl PlannedIdentity {
         pool: &PlannedPool,
         cluster: &ClusterKey,
     ) -> Result<IdentityRequest, NotAllowed> {
-        let unknown = || NotAllowed("its identity is known once the Cluster is created".to_owned());
-        let own = pool.identity.clone().ok_or_else(unknown)?;
+        let PlannedReference::Known(own) = pool.identity.clone() else {
+            return Err(NotAllowed("its identity is known once the Cluster is created".to_owned()));
+        };
         // The identity of the Cluster does not count.
         let of_cluster = if own.is_some() { None } else { self.0.clone()? };
         let cluster_identity = ClusterIdentity::Named(of_cluster);
@@ -72,11 +73,10 @@ pub(super) async fn planned_identity(
             format!("{shown} {name} of the ClusterClass does not exist, so that the identity is unknown");
         return Ok(PlannedIdentity(Err(NotAllowed(message))));
     };
-    let found = planned_identity_ref(step.cluster, class, kind, template);
-    let unknown = || {
-        NotAllowed(format!(
+    Ok(PlannedIdentity(match planned_identity_ref(step.cluster, class, kind, template) {
+        PlannedReference::Known(reference) => Ok(reference),
+        PlannedReference::Unknown => Err(NotAllowed(format!(
             "patches may change spec.identityRef of {shown} {name}: the identity is known once the Cluster is created"
-        ))
-    };
-    Ok(PlannedIdentity(found.ok_or_else(unknown)))
+        ))),
+    }))
 }

@@ -22,7 +22,8 @@ use thiserror::Error;
 pub(crate) use self::{
     holders::Holders,
     planned::{
-        IdentityHolder, PlannedPool, identity_holder, planned_identity_ref, planned_pools, templates_of,
+        IdentityHolder, PlannedPool, PlannedReference, identity_holder, planned_identity_ref, planned_pools,
+        templates_of,
     },
     templates::{patch, read},
     validate::problems,

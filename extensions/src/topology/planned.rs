@@ -30,7 +30,7 @@ pub(crate) struct PlannedPool {
     /// Its region.
     pub(crate) region: String,
     /// Its own identity, if it names one.
-    pub(crate) identity: Option<Option<IdentityReference>>,
+    pub(crate) identity: PlannedReference,
     /// Its replicas; 0 if the topology has no number.
     pub(crate) replicas: i32,
     /// Its failure domains; empty for those of its subnets.
@@ -45,6 +45,16 @@ pub(crate) struct PlannedPool {
     pub(crate) types: Option<Vec<String>>,
     /// Its purchase options.
     pub(crate) distribution: Option<InstancesDistribution>,
+}
+
+/// What `spec.identityRef` of an object that is to be created names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum PlannedReference {
+    /// Patches decide, or it cannot be read.
+    #[default]
+    Unknown,
+    /// This identity, or none.
+    Known(Option<IdentityReference>),
 }
 
 /// The templates of pools that a `ClusterClass` refers to, by the name of the class of the machine pool.
@@ -86,7 +96,7 @@ pub(crate) fn planned_pools(
             replicas: decoded(pool, "/replicas").unwrap_or_default(),
             zones: zones.unwrap_or_default(),
             region: draft.known("region")?,
-            identity: draft.known_or_default("identityRef"),
+            identity: draft.identity(),
             subnets: draft.known("subnets"),
             security_groups: draft.known("machine/securityGroups"),
             image: draft.known("machine/image"),
@@ -116,14 +126,16 @@ pub(crate) fn identity_holder(class: &Value) -> Option<IdentityHolder<'_>> {
     })
 }
 
-/// What `spec.identityRef` of the object will name; `None` if that is not known.
+/// What `spec.identityRef` of the object will name.
 pub(crate) fn planned_identity_ref(
     cluster: &Cluster,
     class: &Value,
     kind: Kind,
     template: Value,
-) -> Option<Option<IdentityReference>> {
-    let holder = HOLDERS.iter().find(|holder| holder.kind == kind)?;
+) -> PlannedReference {
+    let Some(holder) = HOLDERS.iter().find(|holder| holder.kind == kind) else {
+        return PlannedReference::Unknown;
+    };
     let all: Vec<Variable> = decoded(cluster.topology(), "/variables").unwrap_or_default();
     let variables = Variables::of(&all, &[]);
     let mut draft = Draft { template, unknown: BTreeSet::new() };
@@ -142,8 +154,7 @@ pub(crate) fn planned_identity_ref(
             }),
         }
     }
-    draft.template.pointer(SPEC)?;
-    draft.known_or_default("identityRef")
+    draft.identity()
 }
 
 /// A template whose object names the identity of a Cluster.
@@ -277,6 +288,11 @@ impl Draft {
 
     fn known<T: DeserializeOwned>(&self, path: &str) -> Option<T> {
         self.is_known(path).then(|| decoded(self.template.pointer(SPEC)?, &format!("/{path}")))?
+    }
+
+    fn identity(&self) -> PlannedReference {
+        let known = self.known_or_default("identityRef");
+        known.map_or(PlannedReference::Unknown, PlannedReference::Known)
     }
 
     /// The same for a field that is known to have its default if it is absent.
