@@ -39,7 +39,7 @@ impl PoolAccess {
         request: &IdentityRequest,
     ) -> Result<capasg_controllers::access::Access, KubeError> {
         let namespace = &request.namespace;
-        let read = self.reader.read(namespace);
+        let read = Box::pin(self.reader.read(namespace));
         let snapshot = self.cache.snapshot(&self.clock, namespace, read).await?;
         access(&self.reader.with(snapshot), &self.cache, &self.clock, request).await
     }
@@ -48,7 +48,7 @@ impl PoolAccess {
 #[async_trait]
 impl Access for PoolAccess {
     async fn place(&self, request: &IdentityRequest, region: &str) -> Result<Place, NotAllowed> {
-        let resolved = self.resolve(request).await.map_err(|error| {
+        let resolved = Box::pin(self.resolve(request)).await.map_err(|error| {
             let namespace = &request.namespace;
             warn!(%error, namespace, "failed to read with which identity AWS is asked for a hook");
             let message = "its identity cannot be read; the log of the extension has the error";

@@ -160,13 +160,13 @@ impl Bench {
             "name": "infrastructure.cluster.x-k8s.io", "versions": [version], "preferredVersion": version,
         });
         objects.put("/apis", json!({"apiVersion": "v1", "kind": "APIGroupList", "groups": [group]}));
-        let served = json!({
+        let discovery = json!({
             "apiVersion": "v1", "kind": "APIResourceList", "groupVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
             "resources": [{
                 "name": "awsclusters", "singularName": "", "namespaced": true, "kind": "AWSCluster", "verbs": ["get"],
             }],
         });
-        objects.put(&format!("{INFRASTRUCTURE}/v1beta2"), served);
+        objects.put(&format!("{INFRASTRUCTURE}/v1beta2"), discovery);
         objects.pools(&[pool("a")]);
         objects.aws_cluster(&Value::Null);
 
