@@ -132,7 +132,9 @@ async fn what_operators_deny_is_rejected_when_it_is_written() -> Result<()> {
             &format!("spec.machine.iamInstanceProfile: ASGGuard {guard} does not allow instance profile root"),
         )?;
         // As the topology controller compares: a server-side apply that is not kept.
-        let apply = ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "--filename=-"];
+        let manager_of_fields = "--field-manager=capi-topology";
+        let apply =
+            ["apply", "--server-side", manager_of_fields, "--force-conflicts", "--dry-run=server", "--filename=-"];
         accepted(&kubectl(rig, &apply, Some(&early.ours())).await?)?;
         let with_key = early.clone().with("spec/machine/sshKeyName", "ops").ours();
         rejected(&kubectl(rig, &apply, Some(&with_key)).await?, &key_denied)?;

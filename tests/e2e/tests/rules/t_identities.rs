@@ -113,9 +113,6 @@ async fn three_identities_in_two_accounts_and_regions_live_side_by_side() -> Res
         let source = |arn: &str| json!({"type": "Role", "role": {"arn": arn, "externalID": "tenant-a"}});
         let role = rig.identity("role", &source(&arn)).await?;
         let closed_arn = format!("{arn}-closed");
-        let mut closed = source(&closed_arn);
-        closed["allowedNamespaces"] = json!({"names": ["elsewhere"]});
-        let closed = rig.identity("closed", &closed).await?;
         let secret = format!("{namespace}-keys");
         put_key(rig, rig.manager_namespace(), &secret, "AKIA444455556666KEY1").await?;
         let keys = rig.identity("keys", &json!({"type": "Secret", "secret": {"name": secret}})).await?;
@@ -125,7 +122,11 @@ async fn three_identities_in_two_accounts_and_regions_live_side_by_side() -> Res
         rig.apply(&uses(pool("role-a", 2), "ASGIdentity", &role)).await?;
         rig.apply(&uses(pool("role-b", 1), "ASGIdentity", &role)).await?;
         rig.apply(&uses(pool("keys", 1).in_region(&far), "ASGIdentity", &keys)).await?;
-        rig.apply(&uses(pool("refused", 1), "ASGIdentity", &closed)).await?;
+        // Before the identity exists: afterwards, the pool may be rejected at admission.
+        rig.apply(&uses(pool("refused", 1), "ASGIdentity", &format!("{namespace}-closed"))).await?;
+        let mut closed = source(&closed_arn);
+        closed["allowedNamespaces"] = json!({"names": ["elsewhere"]});
+        let closed = rig.identity("closed", &closed).await?;
         let mut identities = Vec::new();
         let (session, user) = (format!("assumed-role/{namespace}/"), format!("user/{secret}"));
         for (name, replicas, account, caller) in [

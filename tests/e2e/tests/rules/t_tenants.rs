@@ -161,6 +161,12 @@ async fn a_tenant_may_not_write_what_says_who_owns_a_group() -> Result<()> {
         forged["metadata"]["finalizers"] = json!([finalizers::POOL]);
         refused("metadata.finalizers", &forged).await?;
 
+        let machine = json!({
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "ASGMachine",
+            "metadata": {"name": "forged"}, "spec": {"instanceID": "i-0a1b2c3d"},
+        });
+        refused("may create ASGMachines", &machine).await?;
+
         // A GitOps controller with an account of the namespace applies what a user may write, again and again.
         let pool = rig.pool("workers").replicas(1);
         let gitops = ["apply", "--server-side", "--field-manager=gitops", "--filename=-", as_tenant.as_str()];

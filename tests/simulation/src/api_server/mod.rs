@@ -250,6 +250,16 @@ impl ApiServer {
 }
 
 impl State {
+    /// Whether operators let a pool use its identity: without it, the controllers make no call for the pool ("While an identity
+    /// cannot be used" in the documentation).
+    pub(crate) fn may_call(&self, pool: &ASGMachinePool) -> bool {
+        let Some(reference) = &pool.spec.identity_ref else { return true };
+        let namespace = pool.namespace().unwrap_or_default();
+        let identity = self.operators.identities.get(&reference.name);
+        identity
+            .is_some_and(|identity| identity.allows(&namespace, self.operators.namespaces.get(&namespace)))
+    }
+
     /// When a cache learns something next.
     pub(crate) fn next_delivery(&self) -> Option<DateTime<Utc>> {
         [

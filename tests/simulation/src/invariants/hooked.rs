@@ -48,6 +48,7 @@ impl Invariants {
             && object.spec.change_policy() != ChangePolicy::Preview
             && api.pools.cached(&pool.key).as_deref() == Some(&*object)
             && !pause_state(cluster.as_deref(), object.annotations()).is_paused()
+            && api.may_call(&object)
     }
 
     /// Whether our hook could not be expected to hold what ends now.

@@ -60,8 +60,8 @@ impl Invariants {
         }
     }
 
-    /// Whether a pool is reconciled: it, its `MachinePool` and its Cluster are there and do not go, and it is paused neither in
-    /// truth nor in the caches.
+    /// Whether a pool is reconciled: it, its `MachinePool` and its Cluster are there and do not go, it may use its identity, and
+    /// it is paused neither in truth nor in the caches.
     pub(super) fn is_reconciled(&self, pool: &Pool) -> bool {
         let api = self.api.state();
         let (object, shown) = (api.pools.get(&pool.key), api.pools.cached(&pool.key));
@@ -70,7 +70,8 @@ impl Invariants {
         let (Some(object), Some(shown), Some(owner)) = (object, shown, owner) else { return false };
         let stay = [&object.metadata, &owner.metadata, &cluster.metadata];
         let known = api.clusters.cached(&key);
-        stay.iter().all(|meta| meta.deletion_timestamp.is_none())
+        api.may_call(&object)
+            && stay.iter().all(|meta| meta.deletion_timestamp.is_none())
             && !pause_state(Some(&cluster), object.annotations()).is_paused()
             && !pause_state(known.as_deref(), shown.annotations()).is_paused()
     }
@@ -90,7 +91,8 @@ impl Invariants {
             // A stalled watch may show a pause that is over.
             let shown = api.clusters.all_cached().any(|cluster| cluster.is_paused())
                 || api.pools.all_cached().any(|own| paused(own.annotations()));
-            (cluster, cluster || others || shown)
+            let refused = api.pools.iter().any(|(_, own)| !api.may_call(&own));
+            (cluster, cluster || others || shown || refused)
         };
         let seen = &mut inner.paused;
         seen.cluster = cluster.then(|| seen.cluster.unwrap_or(now));
