@@ -137,8 +137,8 @@ impl Call {
         }
         let services = &self.services;
         let now = services.clock.now();
-        let (hook, settings) = (self.hook, &self.settings);
-        let step = Step { hook, cluster, key: &key, version, following, settings, now };
+        let (hook, settings, is_confirmed) = (self.hook, &self.settings, self.is_confirmed);
+        let step = Step { hook, cluster, key: &key, version, following, settings, is_confirmed, now };
         let until = self.limits.read_until();
         let mut all = Findings::default();
         for gate in &services.gates {

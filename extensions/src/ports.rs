@@ -84,6 +84,10 @@ pub enum Kind {
     ClusterClass,
     /// The template of pools of a class.
     PoolTemplate,
+    /// The template of the `AWSCluster` of a class.
+    ClusterTemplate,
+    /// The template of the `AWSManagedControlPlane` of a class.
+    ControlPlaneTemplate,
 }
 
 /// What hooks read of a Machine.

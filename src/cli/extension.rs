@@ -62,6 +62,15 @@ pub struct ExtensionArgs {
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
     pub aws_api_share: f64,
 
+    /// Namespace of the manager, with the Secrets of ASGIdentities. Checks in AWS use such an identity only if RBAC lets the
+    /// extension read its Secret.
+    #[arg(long, value_name = "NAMESPACE", default_value = "capasg-system")]
+    pub manager_namespace: String,
+
+    /// Namespace of Cluster API Provider AWS, with the Secrets of its static identities.
+    #[arg(long, value_name = "NAMESPACE", default_value = "capa-system")]
+    pub aws_provider_namespace: String,
+
     #[command(flatten)]
     pub endpoints: EndpointArgs,
 

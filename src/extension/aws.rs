@@ -7,6 +7,7 @@ use capasg_cloud::{
     SystemClock, WriteGuard,
 };
 use capasg_cloud_aws::AwsConnector;
+use capasg_extensions::lookups::Lookups;
 use chrono::{DateTime, Utc};
 
 /// How long subnets, addresses, security groups, parameters and offerings are kept: users wait for what they corrected, and
@@ -34,14 +35,16 @@ impl WriteGuard for ReadOnly {
 }
 
 /// The inventories, each with this share of the rates of a manager. Nothing is sent yet.
-pub async fn inventories(
+#[must_use]
+pub fn inventories(
+    connector: AwsConnector,
     share: f64,
     observer: Arc<dyn CallObserver>,
     supervisor: Supervisor,
 ) -> Arc<Inventories> {
     // Nothing is polled, so that no loops are needed.
     Inventories::stepped(InventoryParts {
-        factory: Arc::new(Aws(AwsConnector::load().await)),
+        factory: Arc::new(Aws(connector)),
         guard: Arc::new(ReadOnly),
         observer,
         clock: Arc::new(SystemClock),
@@ -52,10 +55,11 @@ pub async fn inventories(
 }
 
 /// Drops what is out of date, until the future is dropped.
-pub async fn keep(inventories: Option<Arc<Inventories>>) {
-    let Some(inventories) = inventories else { return std::future::pending().await };
+pub async fn keep(inventories: Option<Arc<Inventories>>, lookups: Option<Lookups>) {
+    let Some((inventories, lookups)) = inventories.zip(lookups) else { return std::future::pending().await };
     loop {
         tokio::time::sleep(DROP).await;
+        lookups.forget_unused();
         inventories.close_unused();
         for (_, inventory) in inventories.open() {
             inventory.drop_expired();

@@ -1,5 +1,6 @@
 //! `capasg extension`: serves the Runtime Hooks. Every replica answers, without a Lease.
 
+mod access;
 mod aws;
 mod server;
 mod settings;
@@ -10,6 +11,8 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
 use capasg_cloud::{Supervisor, SystemClock};
+use capasg_cloud_aws::AwsConnector;
+use capasg_controllers::client::Namespaces;
 use capasg_extensions::{
     Extension, Services,
     blocks::Blocks,
@@ -21,6 +24,7 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use self::access::PoolAccess;
 pub use self::settings::check_settings;
 use crate::{
     cli::{Address, ExtensionArgs},
@@ -56,11 +60,19 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
     let publishing = tokio::spawn(supervisor.keep("publisher of events", &stop, publish));
     let inventories = match args.aws_api_share {
         share if share > 0.0 => {
-            Some(aws::inventories(share, Arc::clone(&calls) as _, supervisor.clone()).await)
+            let connector = AwsConnector::load().await;
+            Some(aws::inventories(connector, share, Arc::clone(&calls) as _, supervisor.clone()))
         }
         _ => None,
     };
-    let lookups = inventories.clone().map(|all| Lookups::new(Arc::new(InventoryReader(all))));
+    let lookups = inventories.clone().map(|all| {
+        let namespaces = Namespaces {
+            own: args.manager_namespace.clone(),
+            aws_provider: args.aws_provider_namespace.clone(),
+        };
+        let access = PoolAccess::new(client.clone(), namespaces);
+        Lookups::new(Arc::new(InventoryReader(all)), Arc::new(access))
+    });
     let services = Services {
         kubernetes: Arc::new(KubeReader(client.clone())),
         journal: Arc::new(journal),
@@ -69,7 +81,7 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
         gates: vec![Box::new(Pools), Box::new(Addons)],
         blocks: Blocks::default(),
         unread: Blocks::default(),
-        lookups,
+        lookups: lookups.clone(),
     };
     let extension = Arc::new(Extension::new(services, &advertised));
     let objects = args.endpoints.object_metrics.into();
@@ -103,7 +115,7 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
         ended = endpoints::diagnostics(reading, args.endpoints.insecure_diagnostics, parameters, client, metrics, supervisor.clone()) => ended,
         () = folder.follow() => Ok(()),
         () = renewed => Ok(()),
-        () = aws::keep(inventories) => Ok(()),
+        () = aws::keep(inventories, lookups) => Ok(()),
         () = async { stop.cancelled().await; tokio::time::sleep(DRAIN).await } => Ok(()),
     };
     publishing.abort();

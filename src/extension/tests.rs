@@ -1,6 +1,7 @@
 //! The server as core calls it: over TLS, with and without certificates of clients.
 
 mod clients;
+pub(crate) mod identities;
 mod many;
 mod memory;
 mod requests;

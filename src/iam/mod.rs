@@ -49,6 +49,12 @@ pub async fn print(args: &IamPrintArgs) -> Result<()> {
     std::io::stdout().lock().write_all(text.as_bytes()).context("cannot print")
 }
 
+/// The policy of the Runtime Extension, in as few characters as possible: STS accepts 2048 of a session policy.
+#[must_use]
+pub fn extension_policy() -> String {
+    policy::extension(&Usage::default()).to_string()
+}
+
 /// What the policy of the manager does not contain.
 fn omitted(args: &IamPrintArgs, usage: &Usage) -> Vec<String> {
     let mut omitted = Vec::new();

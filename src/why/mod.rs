@@ -9,6 +9,7 @@ mod text;
 mod verdicts;
 
 use anyhow::{Context as _, Result, bail};
+use capasg_cloud_aws::AwsConnector;
 use capasg_extensions::client::history;
 use chrono::Utc;
 use kube::Client;
@@ -62,6 +63,6 @@ async fn console(pool: &PoolWhy, instance: &str) -> Result<()> {
     let Some(found) = pool.instances.iter().find(|one| one.id == *instance) else {
         bail!("{instance} is not an instance of ASGMachinePool {}/{}", pool.namespace, pool.name);
     };
-    print!("\n{}", console::read(&pool.region, &found.id).await?);
+    print!("\n{}", console::read(&AwsConnector::load().await, pool, &found.id).await?);
     Ok(())
 }

@@ -19,6 +19,8 @@ pub struct PoolWhy {
     pub name: String,
     /// Its AWS region.
     pub region: String,
+    /// The AWS account of its group, once it has one.
+    pub account: Option<String>,
     /// Its `MachinePool`.
     pub machine_pool: Option<String>,
     /// Its Cluster.
@@ -88,6 +90,7 @@ impl PoolWhy {
             namespace: pool.namespace().unwrap_or_default(),
             name: pool.name_any(),
             region: pool.spec.region.clone(),
+            account: pool.spec.provider_id.as_deref().and_then(account_of).map(str::to_owned),
             machine_pool,
             cluster,
             instance_profile: pool.spec.machine.iam_instance_profile.clone(),
@@ -97,6 +100,11 @@ impl PoolWhy {
             now,
         }
     }
+}
+
+/// The account in the ARN of a group.
+fn account_of(arn: &str) -> Option<&str> {
+    arn.split(':').nth(4).filter(|account| !account.is_empty())
 }
 
 impl InstanceWhy {

@@ -11,7 +11,7 @@ use capasg_cloud::{CredentialSource, Role};
 use kube::ResourceExt as _;
 
 use super::{Refusal, aws_provider::ProviderIdentity, resolve::Resolver};
-use crate::kubernetes::{AccessKey, Result, SecretPlace};
+use crate::kubernetes::{AccessKey, KubeError, Result, SecretPlace};
 
 /// The most identities in a chain; one that refers to itself is longer.
 const LONGEST: usize = 4;
@@ -103,8 +103,9 @@ impl Resolver<'_> {
                 let place = SecretPlace { namespace: Some(namespace.clone()), name: secret.clone() };
                 if !self.may_use(&place).await? {
                     let message = format!(
-                        "{shown} refers to Secret {namespace}/{secret}, which this controller may not use: give its service \
-                         account the verb `use` on that Secret with a Role in namespace {namespace}"
+                        "{shown} refers to Secret {namespace}/{secret}, which {} may not use: give its service \
+                         account the verb `use` on that Secret with a Role in namespace {namespace}",
+                        self.who()
                     );
                     return Ok(Err(Refusal::new(IDENTITY_NOT_ALLOWED, message)));
                 }
@@ -166,7 +167,18 @@ impl Resolver<'_> {
 
     async fn keys(&self, place: SecretPlace, of: &str) -> Found<CredentialSource> {
         let shown = place.to_string();
-        Ok(match self.access_key(&place).await? {
+        let key = match self.access_key(&place).await {
+            Err(KubeError::Forbidden { .. }) => {
+                let message = format!(
+                    "Secret {shown} of {of} may not be read by {}: give its service account the verb `get` on that Secret \
+                     with a Role in the namespace of the Secret",
+                    self.who()
+                );
+                return Ok(Err(Refusal::new(IDENTITY_NOT_USABLE, message)));
+            }
+            read => read?,
+        };
+        Ok(match key {
             None => Err(Refusal {
                 reason: IDENTITY_NOT_USABLE,
                 message: format!("Secret {shown} of {of} does not exist"),

@@ -10,6 +10,7 @@ use capasg_cloud::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
+use super::AccessSnapshot;
 use crate::kubernetes::{AccessKey, Result};
 
 /// How long an answer is kept: users wait for what they corrected, and each Cluster is asked for at most this often.
@@ -62,6 +63,7 @@ pub struct AccessCache {
     specs: Answers<Option<Value>>,
     keys: Answers<Option<AccessKey>>,
     permissions: Answers<bool>,
+    snapshots: Answers<AccessSnapshot>,
 }
 
 impl AccessCache {
@@ -89,6 +91,19 @@ impl AccessCache {
         read: impl Future<Output = Result<Option<AccessKey>>>,
     ) -> Result<Option<AccessKey>> {
         self.keys.get(clock, question, read).await
+    }
+
+    /// What operators say about a namespace, for a process without caches.
+    ///
+    /// # Errors
+    /// A read failed.
+    pub async fn snapshot(
+        &self,
+        clock: &dyn Clock,
+        namespace: &str,
+        read: impl Future<Output = Result<AccessSnapshot>>,
+    ) -> Result<AccessSnapshot> {
+        self.snapshots.get(clock, namespace.to_owned(), read).await
     }
 
     /// Whether something is permitted.

@@ -6,9 +6,9 @@ mod chain;
 mod kept;
 mod resolve;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use capasg_api::{guard::Guards, identity::IdentityInUse};
+use capasg_api::{ASGGuard, ASGIdentity, guard::Guards, identity::IdentityInUse};
 use capasg_cloud::Identity;
 
 pub use kept::AccessCache;
@@ -29,6 +29,19 @@ impl Refusal {
     pub fn new(reason: &'static str, message: String) -> Self {
         Self { reason, message }
     }
+}
+
+/// What operators say about a namespace at one time.
+#[derive(Debug, Clone)]
+pub struct AccessSnapshot {
+    /// The namespace.
+    pub namespace: String,
+    /// All identities.
+    pub identities: Vec<Arc<ASGIdentity>>,
+    /// All guards.
+    pub guards: Vec<Arc<ASGGuard>>,
+    /// The labels of the namespace; `None` if it does not exist.
+    pub labels: Option<BTreeMap<String, String>>,
 }
 
 /// What a pool may use.

@@ -4,12 +4,12 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use capasg_api::{
-    ASGIdentity, ASGMachinePool,
-    capi::Cluster,
+    ASGIdentity,
+    capi::ContractReference,
     guard::Guards,
     identity::{
-        IdentityInUse, IdentityKind, IdentityOrigin, IdentityReference, IdentitySourceType, SelectionPolicy,
-        not_allowed,
+        ClusterIdentity, IdentityInUse, IdentityKind, IdentityOrigin, IdentityReference, IdentityRequest,
+        IdentitySourceType, SelectionPolicy, not_allowed,
     },
     reasons::cloud_reachable::{
         IDENTITY_AMBIGUOUS, IDENTITY_NOT_ALLOWED, IDENTITY_NOT_FOUND, IDENTITY_NOT_USABLE,
@@ -21,23 +21,21 @@ use serde_json::Value;
 
 use super::{Access, AccessCache, Refusal};
 use crate::ObjectKey;
-use crate::kubernetes::{AccessKey, Kubernetes, Result, SecretPlace};
+use crate::kubernetes::{AccessKey, AccessSource, Result, SecretPlace};
 
 /// What a pool may use.
 ///
 /// # Errors
 /// A read from the API server failed.
 pub async fn access(
-    kubernetes: &dyn Kubernetes,
+    source: &dyn AccessSource,
     cache: &AccessCache,
     clock: &dyn Clock,
-    pool: &ASGMachinePool,
-    cluster: Option<&Cluster>,
+    request: &IdentityRequest,
 ) -> Result<Access> {
-    let namespace = pool.namespace().unwrap_or_default();
-    let resolver = Resolver { kubernetes, cache, clock, namespace: &namespace };
+    let resolver = Resolver { source, cache, clock, namespace: &request.namespace };
     let guards = Arc::new(resolver.guards());
-    let (origin, reference) = match resolver.reference(pool, cluster).await? {
+    let (origin, reference) = match resolver.reference(request).await? {
         Ok(found) => found,
         Err(refusal) => return Ok(Access { identity: Err(refusal), in_use: None, guards }),
     };
@@ -58,18 +56,18 @@ pub async fn access(
 /// # Errors
 /// A read from the API server failed.
 pub async fn identity_of(
-    kubernetes: &dyn Kubernetes,
+    source: &dyn AccessSource,
     cache: &AccessCache,
     clock: &dyn Clock,
     identity: &ASGIdentity,
 ) -> Result<std::result::Result<Identity, Refusal>> {
-    let resolver = Resolver { kubernetes, cache, clock, namespace: "" };
+    let resolver = Resolver { source, cache, clock, namespace: "" };
     resolver.named(identity).await
 }
 
 /// Resolves for one namespace.
 pub(super) struct Resolver<'a> {
-    kubernetes: &'a dyn Kubernetes,
+    source: &'a dyn AccessSource,
     cache: &'a AccessCache,
     clock: &'a dyn Clock,
     namespace: &'a str,
@@ -79,23 +77,15 @@ pub(super) struct Resolver<'a> {
 type Referred = (IdentityOrigin, Option<IdentityReference>);
 
 impl Resolver<'_> {
-    async fn reference(
-        &self,
-        pool: &ASGMachinePool,
-        cluster: Option<&Cluster>,
-    ) -> Result<std::result::Result<Referred, Refusal>> {
-        if let Some(reference) = &pool.spec.identity_ref {
+    async fn reference(&self, request: &IdentityRequest) -> Result<std::result::Result<Referred, Refusal>> {
+        if let Some(reference) = &request.own {
             return Ok(Ok((IdentityOrigin::Pool, Some(reference.clone()))));
         }
-        let recorded = match pool.status.as_ref().and_then(|status| status.identity.clone()) {
-            Some(IdentityInUse { kind: Some(kind), name: Some(name), origin: IdentityOrigin::Cluster }) => {
-                Some(IdentityReference { kind: kind.as_str().to_owned(), name })
-            }
-            _ => None,
-        };
-        let of_cluster = match cluster {
-            Some(cluster) => self.of_cluster(cluster).await?,
-            None => Ok(recorded.clone()),
+        let recorded = request.recorded.clone();
+        let of_cluster = match &request.cluster {
+            ClusterIdentity::Of(holder) => self.of_cluster(holder).await?,
+            ClusterIdentity::Named(reference) => Ok(reference.clone()),
+            ClusterIdentity::Absent => Ok(recorded.clone()),
         };
         let found = match of_cluster {
             Ok(found) => found,
@@ -127,11 +117,10 @@ impl Resolver<'_> {
     /// What the infrastructure object of the Cluster names.
     async fn of_cluster(
         &self,
-        cluster: &Cluster,
+        holder: &ContractReference,
     ) -> Result<std::result::Result<Option<IdentityReference>, Refusal>> {
-        let Some(holder) = cluster.aws_identity_holder() else { return Ok(Ok(None)) };
         let key = ObjectKey::new(self.namespace, &holder.name);
-        let read = self.kubernetes.referenced_spec(&holder.api_group, &holder.kind, &key);
+        let read = self.source.referenced_spec(&holder.api_group, &holder.kind, &key);
         let spec = self.cache.spec(self.clock, format!("{} {key}", holder.kind), read).await?;
         let shown = format!("{} {}", holder.kind, holder.name);
         let Some(spec) = spec else {
@@ -152,7 +141,7 @@ impl Resolver<'_> {
     /// The name of the default identity of the namespace.
     fn default(&self) -> std::result::Result<Option<String>, Refusal> {
         let labels = self.labels();
-        let defaults = self.kubernetes.identities().into_iter().filter(|identity| {
+        let defaults = self.source.identities().into_iter().filter(|identity| {
             identity.spec.selection_policy == Some(SelectionPolicy::Default)
                 && identity.allows(self.namespace, labels.as_ref())
         });
@@ -200,7 +189,7 @@ impl Resolver<'_> {
     /// namespaces do, except where a pool asks for the controller's identity of Cluster API Provider AWS: that one exists for
     /// all namespaces, and speaks for the credentials of another controller.
     fn of_manager(&self, origin: IdentityOrigin) -> std::result::Result<Identity, Refusal> {
-        let mut all = self.kubernetes.identities();
+        let mut all = self.source.identities();
         all.sort_by_key(|identity| identity.name_any());
         let mut offers =
             all.iter().filter(|one| one.spec.source == IdentitySourceType::Controller).peekable();
@@ -233,7 +222,7 @@ impl Resolver<'_> {
     }
 
     fn guards(&self) -> Guards {
-        Guards::of_namespace(self.kubernetes.guards(), self.namespace, self.labels().as_ref())
+        Guards::of_namespace(self.source.guards(), self.namespace, self.labels().as_ref())
     }
 
     pub(super) fn namespace(&self) -> &str {
@@ -241,33 +230,37 @@ impl Resolver<'_> {
     }
 
     pub(super) fn labels(&self) -> Option<BTreeMap<String, String>> {
-        self.kubernetes.namespace_labels(self.namespace)
+        self.source.namespace_labels(self.namespace)
     }
 
     pub(super) fn ours(&self, name: &str) -> Option<Arc<ASGIdentity>> {
-        self.kubernetes.identities().into_iter().find(|identity| identity.name_any() == name)
+        self.source.identities().into_iter().find(|identity| identity.name_any() == name)
     }
 
     pub(super) fn not_allowed(&self, what: &str) -> Refusal {
         Refusal { reason: IDENTITY_NOT_ALLOWED, message: not_allowed(what, self.namespace) }
     }
 
+    pub(super) fn who(&self) -> &'static str {
+        self.source.who()
+    }
+
     pub(super) fn aws_provider_namespace(&self) -> &str {
-        self.kubernetes.aws_provider_namespace()
+        self.source.aws_provider_namespace()
     }
 
     pub(super) async fn cluster_scoped_spec(&self, kind: IdentityKind, name: &str) -> Result<Option<Value>> {
-        let read = self.kubernetes.cluster_scoped_spec(capasg_api::GROUP, kind.as_str(), name);
+        let read = self.source.cluster_scoped_spec(capasg_api::GROUP, kind.as_str(), name);
         self.cache.spec(self.clock, format!("{kind} {name}"), read).await
     }
 
     pub(super) async fn may_use(&self, secret: &SecretPlace) -> Result<bool> {
-        let read = self.kubernetes.may_use(secret);
+        let read = self.source.may_use(secret);
         self.cache.permission(self.clock, secret.to_string(), read).await
     }
 
     pub(super) async fn access_key(&self, secret: &SecretPlace) -> Result<Option<AccessKey>> {
-        self.cache.key(self.clock, secret.to_string(), self.kubernetes.access_key(secret)).await
+        self.cache.key(self.clock, secret.to_string(), self.source.access_key(secret)).await
     }
 }
 

@@ -12,6 +12,9 @@ pub(super) fn port_error(what: String, error: &kube::Error) -> KubeError {
         kube::Error::Api(status) if status.is_conflict() || is_of_another_uid(status) => {
             KubeError::Conflict { what }
         }
+        kube::Error::Api(status) if status.is_forbidden() => {
+            KubeError::Forbidden { what, message: errors::of_request(error) }
+        }
         other => KubeError::Other { what, message: errors::of_request(other) },
     }
 }

@@ -1,6 +1,7 @@
 //! The Kubernetes port on a real API server: reads from the caches, live reads and patches of single fields.
 
 mod access;
+mod access_reader;
 mod caches;
 mod error;
 mod events;
@@ -8,35 +9,32 @@ mod index;
 mod patches;
 mod watches;
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
 use capasg_api::{
     ASGGuard, ASGIdentity, ASGIdentityStatus, ASGMachine, ASGMachinePool,
-    capi::{Cluster, ContractReference, Machine, MachinePool, bootstrap_resource, spec_of},
+    capi::{Cluster, Machine, MachinePool},
     names::{is_object_name, labels},
 };
 use k8s_openapi::{ByteString, api::core::v1::Secret};
-use kube::{
-    Api, Client, ResourceExt,
-    api::{DynamicObject, ListParams},
-    core::Selector,
-};
+use kube::{Api, Client, ResourceExt, api::ListParams, core::Selector};
 use serde_json::Value;
 
+pub use access::Namespaces;
+pub use access_reader::AccessReader;
 pub use caches::Caches;
 pub use index::Index;
 pub use watches::{Scope, WATCH_TIMEOUT, Wakes, watch};
 
+use access::References;
 use error::port_error;
 
 use crate::{
     ObjectKey,
     kubernetes::{
-        AccessKey, BootstrapData, KubeError, KubeEvent, KubeWrite, Kubernetes, PoolScope, Result, SecretPlace,
+        AccessKey, AccessSource, BootstrapData, KubeEvent, KubeWrite, Kubernetes, PoolScope, Result,
+        SecretPlace,
     },
 };
 
@@ -45,17 +43,7 @@ pub struct ApiServer {
     client: Client,
     caches: Caches,
     events: events::Publisher,
-    versions: Mutex<BTreeMap<(String, String), String>>,
-    namespaces: Namespaces,
-}
-
-/// The namespaces with the Secrets of identities.
-#[derive(Debug, Clone)]
-pub struct Namespaces {
-    /// That of the manager.
-    pub own: String,
-    /// That of Cluster API Provider AWS.
-    pub aws_provider: String,
+    references: References,
 }
 
 impl ApiServer {
@@ -63,27 +51,8 @@ impl ApiServer {
     #[must_use]
     pub fn new(client: Client, caches: Caches, namespaces: Namespaces) -> Self {
         let events = events::Publisher::new(client.clone());
-        Self { client, caches, events, versions: Mutex::default(), namespaces }
-    }
-
-    /// The version of a kind that the API server prefers, read once for each kind.
-    async fn version_of(&self, group: &str, kind: &str) -> Result<String> {
-        let key = (group.to_owned(), kind.to_owned());
-        let known = self.versions.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-        if let Some(version) = known {
-            return Ok(version);
-        }
-        let what = || format!("discovering {kind} of {group}");
-        let found = kube::discovery::group(&self.client, group).await.map_err(|e| port_error(what(), &e))?;
-        let version =
-            found.recommended_kind(kind).map(|(resource, _)| resource.version).ok_or_else(|| {
-                KubeError::Other {
-                    what: what(),
-                    message: "the API server does not serve this kind".to_owned(),
-                }
-            })?;
-        self.versions.lock().unwrap_or_else(PoisonError::into_inner).insert(key, version.clone());
-        Ok(version)
+        let references = References::new(client.clone(), namespaces);
+        Self { client, caches, events, references }
     }
 }
 
@@ -117,24 +86,8 @@ impl Kubernetes for ApiServer {
         self.caches.secret_version(key)
     }
 
-    fn identities(&self) -> Vec<Arc<ASGIdentity>> {
-        self.caches.identities.state()
-    }
-
-    fn guards(&self) -> Vec<Arc<ASGGuard>> {
-        self.caches.guards.state()
-    }
-
-    fn namespace_labels(&self, namespace: &str) -> Option<BTreeMap<String, String>> {
-        self.caches.namespace_labels(namespace)
-    }
-
     fn pools_of(&self, namespace: &str) -> Vec<Arc<ASGMachinePool>> {
         self.caches.pools_of(namespace)
-    }
-
-    fn aws_provider_namespace(&self) -> &str {
-        &self.namespaces.aws_provider
     }
 
     async fn list_asg_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<ASGMachine>>> {
@@ -189,32 +142,6 @@ impl Kubernetes for ApiServer {
         }))
     }
 
-    async fn referenced_spec(&self, api_group: &str, kind: &str, key: &ObjectKey) -> Result<Option<Value>> {
-        if !is_object_name(&key.name) {
-            return Ok(None);
-        }
-        let version = self.version_of(api_group, kind).await?;
-        let reference =
-            ContractReference { api_group: api_group.into(), kind: kind.into(), name: key.name.clone() };
-        let resource = bootstrap_resource(&reference, &version);
-        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.namespace, &resource);
-        let found =
-            api.get_opt(&key.name).await.map_err(|e| port_error(format!("reading {kind} {key}"), &e))?;
-        Ok(found.map(|object| spec_of(&object).clone()))
-    }
-
-    async fn cluster_scoped_spec(&self, api_group: &str, kind: &str, name: &str) -> Result<Option<Value>> {
-        access::cluster_scoped_spec(&self.client, api_group, kind, name).await
-    }
-
-    async fn access_key(&self, secret: &SecretPlace) -> Result<Option<AccessKey>> {
-        access::access_key(&self.client, &self.namespaces.own, secret).await
-    }
-
-    async fn may_use(&self, secret: &SecretPlace) -> Result<bool> {
-        access::may_use(&self.client, &self.namespaces.own, secret).await
-    }
-
     async fn report_identity(&self, name: &str, status: &ASGIdentityStatus) -> Result<()> {
         access::report_identity(&self.client, name, status).await
     }
@@ -225,6 +152,41 @@ impl Kubernetes for ApiServer {
 
     async fn event(&self, event: KubeEvent) {
         self.events.publish(event).await;
+    }
+}
+
+#[async_trait]
+impl AccessSource for ApiServer {
+    fn identities(&self) -> Vec<Arc<ASGIdentity>> {
+        self.caches.identities.state()
+    }
+
+    fn guards(&self) -> Vec<Arc<ASGGuard>> {
+        self.caches.guards.state()
+    }
+
+    fn namespace_labels(&self, namespace: &str) -> Option<BTreeMap<String, String>> {
+        self.caches.namespace_labels(namespace)
+    }
+
+    fn aws_provider_namespace(&self) -> &str {
+        self.references.aws_provider_namespace()
+    }
+
+    async fn referenced_spec(&self, api_group: &str, kind: &str, key: &ObjectKey) -> Result<Option<Value>> {
+        self.references.referenced_spec(api_group, kind, key).await
+    }
+
+    async fn cluster_scoped_spec(&self, api_group: &str, kind: &str, name: &str) -> Result<Option<Value>> {
+        self.references.cluster_scoped_spec(api_group, kind, name).await
+    }
+
+    async fn access_key(&self, secret: &SecretPlace) -> Result<Option<AccessKey>> {
+        self.references.access_key(secret).await
+    }
+
+    async fn may_use(&self, secret: &SecretPlace) -> Result<bool> {
+        self.references.may_use(secret).await
     }
 }
 

@@ -1,18 +1,18 @@
 //! The Kubernetes port: what the controllers read and write. The kube client implements it, and so does the
 //! simulation; decide names its writes without knowing either.
 
+mod access;
 mod write;
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use capasg_api::{
-    ASGGuard, ASGIdentity, ASGIdentityStatus, ASGMachine, ASGMachinePool,
+    ASGIdentityStatus, ASGMachine, ASGMachinePool,
     capi::{Cluster, Machine, MachinePool},
 };
-use capasg_cloud::SecretText;
-use serde_json::Value;
 
+pub use access::{AccessKey, AccessSource, SecretPlace};
 pub use write::{DeletionReason, EventType, KubeEvent, KubeWrite};
 
 use crate::ObjectKey;
@@ -35,6 +35,14 @@ pub enum KubeError {
         /// The object concerned.
         what: String,
     },
+    /// RBAC does not allow it.
+    #[error("{what}: {message}")]
+    Forbidden {
+        /// What was attempted.
+        what: String,
+        /// The API server's message.
+        message: String,
+    },
     /// Anything else.
     #[error("{what}: {message}")]
     Other {
@@ -52,7 +60,7 @@ impl KubeError {
         match self {
             Self::NotFound { .. } => "KubernetesNotFound",
             Self::Conflict { .. } => "KubernetesConflict",
-            Self::Other { .. } => "KubernetesError",
+            Self::Forbidden { .. } | Self::Other { .. } => "KubernetesError",
         }
     }
 }
@@ -68,35 +76,6 @@ pub struct BootstrapData {
     pub format: Option<String>,
 }
 
-/// An access key as its Secret holds it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AccessKey {
-    /// Key `AccessKeyID`.
-    pub access_key_id: String,
-    /// Key `SecretAccessKey`.
-    pub secret_access_key: SecretText,
-    /// Key `SessionToken`.
-    pub session_token: Option<SecretText>,
-}
-
-/// A Secret with an access key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SecretPlace {
-    /// The namespace; that of the manager if none.
-    pub namespace: Option<String>,
-    /// The name.
-    pub name: String,
-}
-
-impl fmt::Display for SecretPlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.namespace {
-            Some(namespace) => write!(f, "{namespace}/{}", self.name),
-            None => write!(f, "{} in the namespace of the controller", self.name),
-        }
-    }
-}
-
 /// The Machines and ASGMachines of one pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolScope {
@@ -110,7 +89,7 @@ pub struct PoolScope {
 
 /// The API server as the controllers see it.
 #[async_trait]
-pub trait Kubernetes: Send + Sync + 'static {
+pub trait Kubernetes: AccessSource {
     /// A pool from the cache.
     fn pool(&self, key: &ObjectKey) -> Option<Arc<ASGMachinePool>>;
     /// A MachinePool from the cache.
@@ -126,16 +105,8 @@ pub trait Kubernetes: Send + Sync + 'static {
     /// The resourceVersion of a Secret in the cache.
     fn secret_version(&self, key: &ObjectKey) -> Option<String>;
 
-    /// The identities in the cache.
-    fn identities(&self) -> Vec<Arc<ASGIdentity>>;
-    /// The guards in the cache.
-    fn guards(&self) -> Vec<Arc<ASGGuard>>;
-    /// The labels of a namespace in the cache; `None` if the cache does not have it.
-    fn namespace_labels(&self, namespace: &str) -> Option<BTreeMap<String, String>>;
     /// The pools of a namespace in the cache.
     fn pools_of(&self, namespace: &str) -> Vec<Arc<ASGMachinePool>>;
-    /// The namespace of Cluster API Provider AWS, with the Secrets of its static identities.
-    fn aws_provider_namespace(&self) -> &str;
 
     /// A live LIST of the ASGMachines of a pool.
     async fn list_asg_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<ASGMachine>>>;
@@ -147,15 +118,6 @@ pub trait Kubernetes: Send + Sync + 'static {
     async fn get_cluster(&self, key: &ObjectKey) -> Result<Option<Arc<Cluster>>>;
     /// A live GET of bootstrap data.
     async fn bootstrap_data(&self, secret: &ObjectKey) -> Result<Option<BootstrapData>>;
-    /// A live GET of the spec of an object that another one refers to without its version, such as a bootstrap config.
-    async fn referenced_spec(&self, api_group: &str, kind: &str, key: &ObjectKey) -> Result<Option<Value>>;
-
-    /// A live GET of the spec of a cluster-scoped object of a kind that may not be installed.
-    async fn cluster_scoped_spec(&self, api_group: &str, kind: &str, name: &str) -> Result<Option<Value>>;
-    /// A live GET of an access key.
-    async fn access_key(&self, secret: &SecretPlace) -> Result<Option<AccessKey>>;
-    /// Whether RBAC gives this controller the verb `use` on a Secret.
-    async fn may_use(&self, secret: &SecretPlace) -> Result<bool>;
 
     /// Writes the status of an ASGIdentity (merge patch).
     async fn report_identity(&self, name: &str, status: &ASGIdentityStatus) -> Result<()>;

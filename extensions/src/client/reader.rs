@@ -101,20 +101,23 @@ impl Kubernetes for KubeReader {
     }
 
     async fn object(&self, kind: Kind, namespace: &str, name: &str) -> Result<Option<Value>, ReadError> {
-        let (resource, plural) = match kind {
-            Kind::ClusterClass => {
-                (GroupVersionKind::gvk("cluster.x-k8s.io", "v1beta2", "ClusterClass"), "ClusterClasses")
+        let (infrastructure, control_plane) =
+            ("infrastructure.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io");
+        let (group, version, kind, plural) = match kind {
+            Kind::ClusterClass => ("cluster.x-k8s.io", "v1beta2", "ClusterClass", "ClusterClasses"),
+            Kind::PoolTemplate => {
+                (infrastructure, "v1alpha1", "ASGMachinePoolTemplate", "ASGMachinePoolTemplates")
             }
-            Kind::PoolTemplate => (
-                GroupVersionKind::gvk(
-                    "infrastructure.cluster.x-k8s.io",
-                    "v1alpha1",
-                    "ASGMachinePoolTemplate",
-                ),
-                "ASGMachinePoolTemplates",
+            // Cluster API Provider AWS serves this version since its version 2.0.
+            Kind::ClusterTemplate => (infrastructure, "v1beta2", "AWSClusterTemplate", "AWSClusterTemplates"),
+            Kind::ControlPlaneTemplate => (
+                control_plane,
+                "v1beta2",
+                "AWSManagedControlPlaneTemplate",
+                "AWSManagedControlPlaneTemplates",
             ),
         };
-        let resource = ApiResource::from_gvk(&resource);
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
         let api: Api<DynamicObject> = Api::namespaced_with(self.0.clone(), namespace, &resource);
         let object = api.get_opt(name).await.map_err(|error| failed(&error, plural))?;
         // An object that was read can be written.

@@ -2,6 +2,7 @@
 
 mod addons;
 mod aws;
+mod identity;
 mod policies;
 mod pools;
 #[cfg(test)]
@@ -11,8 +12,8 @@ mod verify;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-pub(crate) use self::aws::missing_images;
 pub use self::{addons::Addons, policies::policies, pools::Pools};
+pub(crate) use self::{aws::missing_images, identity::identity_of};
 use crate::{
     blocks::Cause,
     lookups::Lookups,
@@ -28,7 +29,7 @@ pub struct Step<'a> {
     pub hook: Hook,
     /// The Cluster as the request has it.
     pub cluster: &'a Cluster,
-    /// Its identity.
+    /// Namespace, name and UID of the Cluster.
     pub key: &'a ClusterKey,
     /// The version of the step; empty where there is none.
     pub version: &'a str,
@@ -36,6 +37,8 @@ pub struct Step<'a> {
     pub following: UpgradeSteps<'a>,
     /// The settings.
     pub settings: &'a Settings,
+    /// Whether the API server has the Cluster as it is here.
+    pub is_confirmed: bool,
     /// The time of the call.
     pub now: DateTime<Utc>,
 }

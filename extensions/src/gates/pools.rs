@@ -13,7 +13,8 @@ use kube::ResourceExt as _;
 
 use super::{
     Blocker, Findings, Gate, Sources, Step,
-    aws::{Needs, compare},
+    aws::{Asked, Needs, compare},
+    identity::{identity_of, planned_identity},
     verify,
 };
 use crate::{
@@ -71,7 +72,10 @@ impl Gate for Pools {
             _ => {}
         }
         if let Some(lookups) = lookups {
-            compare(lookups, &needs(&pools, step), &mut findings).await;
+            let identity = identity_of(step.cluster, step.is_confirmed);
+            let needs = needs(&pools, step);
+            let asked = pools.iter().zip(needs).map(|(pool, needs)| Asked::of(pool, needs, &identity));
+            compare(lookups, asked.collect(), &mut findings).await;
         }
         Ok(findings)
     }
@@ -103,12 +107,19 @@ async fn planned(
     }
     let pools = planned_pools(step.cluster, &class, &templates, step.settings);
     findings.concerned = !pools.is_empty();
-    let needs: Vec<Needs> = pools.iter().map(|pool| Needs::to_create(pool, step.cluster.version())).collect();
-    compare(lookups, &needs, &mut findings).await;
+    if pools.is_empty() {
+        return Ok(findings);
+    }
+    let identity = planned_identity(step, &class, namespace, kubernetes).await?;
+    let asked = pools.iter().map(|pool| {
+        let needs = Needs::to_create(pool, step.cluster.version());
+        Asked { needs, request: identity.request(pool, step.key) }
+    });
+    compare(lookups, asked.collect(), &mut findings).await;
     Ok(findings)
 }
 
-/// What pools require in AWS before a step of an upgrade.
+/// What each pool requires in AWS before a step of an upgrade.
 fn needs(pools: &[&ASGMachinePool], step: &Step<'_>) -> Vec<Needs> {
     // Workers may skip versions of the control plane.
     let workers = || step.following.workers.iter().map(|step| step.version.as_str());

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use crate::{
     call::{Call, shortened},
-    gates::missing_images,
+    gates::{identity_of, missing_images},
     handler::Handler,
     protocol::{GenerateUpgradePlanRequest, GenerateUpgradePlanResponse, Hook, Response as _, UpgradeStep},
     upgrade_plan::{plan, with_images},
@@ -49,7 +49,10 @@ async fn missing(request: &GenerateUpgradePlanRequest, call: &Call) -> Option<BT
     let between = |offered: &&Version| from < **offered && **offered < to;
     let versions: Vec<Version> = call.settings.kubernetes_versions.iter().filter(between).cloned().collect();
     match call.services.kubernetes.pools(&cluster).await {
-        Ok(list) if !versions.is_empty() => missing_images(lookups, &list.pools, &versions).await,
+        Ok(list) if !versions.is_empty() => {
+            let identity = identity_of(&request.cluster, call.is_confirmed);
+            missing_images(lookups, &list.pools, &identity, &versions).await
+        }
         _ => Some(BTreeSet::new()),
     }
 }

@@ -1,6 +1,7 @@
 //! What gates ask AWS. Each answer is read in the background and kept, so that no answer to core waits for AWS for longer than
 //! a fixed time, and so that a hook without an answer continues.
 
+mod access;
 mod question;
 mod reader;
 #[cfg(test)]
@@ -13,12 +14,15 @@ use std::{
 };
 
 use async_trait::async_trait;
+use capasg_api::identity::IdentityRequest;
+use capasg_cloud::Place;
 use tokio::{
     sync::{Semaphore, watch},
     time::{Instant, timeout_at},
 };
 
 pub use self::{
+    access::{Access, NotAllowed},
     question::{Answer, ImageSource, Question, Subject, SubnetFacts},
     reader::InventoryReader,
 };
@@ -33,9 +37,9 @@ const STALE: Duration = Duration::from_hours(1);
 const AFTER_FAILURE: Duration = Duration::from_secs(30);
 /// The most questions that are remembered. One more takes the place of the one that was asked longest ago.
 const MOST: usize = 10_000;
-/// A question that waits for its turn is worth a later call for this long, while AWS answers others of the region.
+/// A question that waits for its turn is worth a later call for this long, while AWS answers others of the place.
 const QUEUED: Duration = Duration::from_mins(1);
-/// Reads at a time; the rate limit of each region slows them down further.
+/// Reads at a time; the rate limit of each place slows them down further.
 const AT_ONCE: usize = 16;
 
 /// AWS did not answer. The reader has logged why: errors of AWS differ between two calls, and messages of hooks must not.
@@ -58,9 +62,10 @@ pub struct Lookups(Arc<Table>);
 
 struct Table {
     reader: Arc<dyn Reader>,
+    access: Arc<dyn Access>,
     entries: Mutex<BTreeMap<Question, Entry>>,
-    /// When AWS last answered, by region.
-    answered: Mutex<BTreeMap<String, Instant>>,
+    /// When AWS last answered, by place.
+    answered: Mutex<BTreeMap<Place, Instant>>,
     turns: Semaphore,
     /// Changes when a read ends.
     ended: watch::Sender<u64>,
@@ -93,11 +98,19 @@ impl Entry {
 impl Lookups {
     /// No answer is known yet.
     #[must_use]
-    pub fn new(reader: Arc<dyn Reader>) -> Self {
+    pub fn new(reader: Arc<dyn Reader>, access: Arc<dyn Access>) -> Self {
         let (ended, _) = watch::channel(0);
         let turns = Semaphore::new(AT_ONCE);
         let (entries, answered) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(Table { reader, entries, answered, turns, ended }))
+        Self(Arc::new(Table { reader, access, entries, answered, turns, ended }))
+    }
+
+    /// Where a pool is checked: with its identity in its region.
+    ///
+    /// # Errors
+    /// Why nothing may be asked about the pool, or why that is not known.
+    pub async fn place(&self, request: &IdentityRequest, region: &str) -> Result<Place, NotAllowed> {
+        self.0.access.place(request, region).await
     }
 
     /// The answers that are known within [`BUDGET`]. Reads that take longer continue, for the next call.
@@ -147,7 +160,7 @@ impl Lookups {
     }
 
     /// The questions that wait for the rate limit of this replica: they were never answered, their reads began less than a
-    /// minute ago, and AWS has answered another question of the region since. A later call has their answers.
+    /// minute ago, and AWS has answered another question of the place since. A later call has their answers.
     pub fn queued<'a>(&self, questions: impl Iterator<Item = &'a Question>) -> BTreeSet<&'a Question> {
         let now = Instant::now();
         let entries = self.0.entries();
@@ -155,10 +168,18 @@ impl Lookups {
         let is_queued = |question: &&Question| {
             let Some(entry) = entries.get(*question) else { return false };
             let is_known = entry.answer.as_ref().is_some_and(|(_, at)| now - *at < STALE);
-            let answers = answered.get(question.region()).is_some_and(|at| *at >= entry.began);
+            let answers = answered.get(question.place()).is_some_and(|at| *at >= entry.began);
             entry.reading && !is_known && answers && now - entry.began < QUEUED
         };
         questions.filter(is_queued).collect()
+    }
+
+    /// Forgets what was not asked for so long that its answer is not used any more, with the credentials in it.
+    pub fn forget_unused(&self) {
+        let now = Instant::now();
+        self.0.entries().retain(|_, entry| entry.reading || now - entry.asked < STALE);
+        let mut answered = self.0.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        answered.retain(|_, at| now - *at < QUEUED);
     }
 
     /// How many questions are remembered.
@@ -183,7 +204,7 @@ async fn read(table: Arc<Table>, question: Question) {
     let now = Instant::now();
     if answer.is_ok() {
         let mut answered = table.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        answered.insert(question.region().to_owned(), now);
+        answered.insert(question.place().clone(), now);
     }
     if let Some(entry) = table.entries().get_mut(&question) {
         entry.reading = false;

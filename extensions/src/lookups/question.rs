@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capasg_cloud::{Selector, VcpuQuota};
+use capasg_cloud::{Place, Selector, VcpuQuota};
 
 /// Where the image of a pool comes from.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ImageSource {
     /// The ID of an image.
     Id(String),
@@ -13,53 +13,53 @@ pub enum ImageSource {
     Parameter(String),
 }
 
-/// One thing that is asked about a region.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// One thing that is asked with an identity about a region.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Question {
-    /// Whether the region and the identity answer.
+    /// Whether the region answers to the identity.
     Identity {
-        /// The region.
-        region: String,
+        /// Where.
+        place: Place,
     },
     /// The subnets of a selector.
     Subnets {
-        /// The region.
-        region: String,
+        /// Where.
+        place: Place,
         /// Which.
         selector: Selector,
     },
     /// Security groups by their IDs.
     SecurityGroups {
-        /// The region.
-        region: String,
+        /// Where.
+        place: Place,
         /// The IDs.
         ids: BTreeSet<String>,
     },
     /// Whether an image exists.
     Image {
-        /// The region.
-        region: String,
+        /// Where.
+        place: Place,
         /// Which.
         source: ImageSource,
     },
     /// The zones that offer instance types.
     Offerings {
-        /// The region.
-        region: String,
+        /// Where.
+        place: Place,
         /// The names of the types.
         types: BTreeSet<String>,
     },
     /// The vCPUs of instance types.
     Vcpus {
-        /// The region.
-        region: String,
+        /// Where.
+        place: Place,
         /// The names of the types.
         types: BTreeSet<String>,
     },
     /// A quota for vCPUs, and what is in use of it.
     Quota {
-        /// The region.
-        region: String,
+        /// Where.
+        place: Place,
         /// Which.
         quota: VcpuQuota,
     },
@@ -96,17 +96,17 @@ impl Question {
         }
     }
 
-    /// The region that is asked.
+    /// Where it is asked.
     #[must_use]
-    pub fn region(&self) -> &str {
+    pub const fn place(&self) -> &Place {
         match self {
-            Self::Identity { region }
-            | Self::Subnets { region, .. }
-            | Self::SecurityGroups { region, .. }
-            | Self::Image { region, .. }
-            | Self::Offerings { region, .. }
-            | Self::Vcpus { region, .. }
-            | Self::Quota { region, .. } => region,
+            Self::Identity { place }
+            | Self::Subnets { place, .. }
+            | Self::SecurityGroups { place, .. }
+            | Self::Image { place, .. }
+            | Self::Offerings { place, .. }
+            | Self::Vcpus { place, .. }
+            | Self::Quota { place, .. } => place,
         }
     }
 }

@@ -11,19 +11,21 @@ use tracing::{debug, warn};
 
 use super::{Answer, ImageSource, NoAnswer, Question, Reader, SubnetFacts};
 
-/// The most regions: each keeps connections and answers. The names come from specs and variables of users.
+/// The most regions of an identity: each keeps connections and answers. The names come from specs and variables of users; those
+/// of identities come from operators.
 const MOST_REGIONS: usize = 64;
 
-/// Reads from any region.
+/// Reads from any region with any identity.
 pub struct InventoryReader(pub Arc<Inventories>);
 
 impl InventoryReader {
-    /// The inventory of a region; `None` if it cannot be the name of one, which would become part of a host name.
-    fn inventory(&self, region: &str) -> Option<Arc<Inventory>> {
-        let place = Place::of_process(region);
+    /// The inventory of a place; `None` if its region cannot be the name of one, which would become part of a host name.
+    fn inventory(&self, place: &Place) -> Option<Arc<Inventory>> {
         let open = self.0.open();
-        let is_open = open.iter().any(|(known, _)| *known == place);
-        (is_open || (is_region(region) && open.len() < MOST_REGIONS)).then(|| self.0.inventory(&place))
+        let is_open = open.iter().any(|(known, _)| known == place);
+        let has_room =
+            || open.iter().filter(|(known, _)| known.identity == place.identity).count() < MOST_REGIONS;
+        (is_open || (is_region(&place.region) && has_room())).then(|| self.0.inventory(place))
     }
 }
 
@@ -45,12 +47,12 @@ fn is_region(name: &str) -> bool {
 #[async_trait]
 impl Reader for InventoryReader {
     async fn read(&self, question: &Question) -> Result<Answer, NoAnswer> {
-        let region = question.region();
-        let inventory = self.inventory(region).ok_or(NoAnswer)?;
+        let Place { identity, region } = question.place();
+        let inventory = self.inventory(question.place()).ok_or(NoAnswer)?;
         let answer = answer(&inventory, question).await;
         answer.map_err(|error| {
             let (api, code, subject) = (error.api, error.code.as_str(), question.subject().as_str());
-            warn!(region, subject, api, code, %error, "failed to read from AWS for a hook");
+            warn!(region, identity = identity.name, subject, api, code, %error, "failed to read from AWS for a hook");
             NoAnswer
         })
     }
@@ -80,7 +82,7 @@ async fn answer(inventory: &Inventory, question: &Question) -> Result<Answer, Cl
             let found = inventory.instance_types(&names).await?.offered;
             Answer::Vcpus(found.iter().map(|kind| (kind.name.clone(), kind.vcpus)).collect())
         }
-        Question::Quota { region, quota } => quota_of(inventory, region, *quota).await?,
+        Question::Quota { place, quota } => quota_of(inventory, &place.region, *quota).await?,
     })
 }
 

@@ -25,13 +25,22 @@ impl Reader for Arc<Fake> {
     }
 }
 
+struct OfProcess;
+
+#[async_trait]
+impl Access for OfProcess {
+    async fn place(&self, _: &IdentityRequest, region: &str) -> Result<Place, NotAllowed> {
+        Ok(Place::of_process(region))
+    }
+}
+
 fn start(fake: Fake) -> (Arc<Fake>, Lookups) {
     let fake = Arc::new(fake);
-    (Arc::clone(&fake), Lookups::new(Arc::new(Arc::clone(&fake))))
+    (Arc::clone(&fake), Lookups::new(Arc::new(Arc::clone(&fake)), Arc::new(OfProcess)))
 }
 
 fn questions(regions: &[&str]) -> BTreeSet<Question> {
-    regions.iter().map(|region| Question::Identity { region: (*region).to_owned() }).collect()
+    regions.iter().map(|region| Question::Identity { place: Place::of_process(region) }).collect()
 }
 
 // The clock of tokio stands still unless nothing else can run, so that these times are exact.
@@ -97,9 +106,35 @@ async fn a_silent_aws_costs_one_read_of_each_question_and_bounded_memory() {
 #[tokio::test(start_paused = true)]
 async fn without_room_a_question_is_not_read_and_has_no_answer() {
     let (fake, lookups) = start(Fake { silent: true, ..Fake::default() });
-    let all: BTreeSet<Question> =
-        (0..MOST + 5).map(|number| Question::Identity { region: number.to_string() }).collect();
+    let all: BTreeSet<Question> = (0..MOST + 5)
+        .map(|number| Question::Identity { place: Place::of_process(&number.to_string()) })
+        .collect();
     assert!(lookups.ask(&all).await.is_empty());
     assert_eq!(lookups.remembered(), MOST);
     assert!(fake.reads.load(Ordering::SeqCst) <= AT_ONCE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn identities_share_no_answers() {
+    let (fake, lookups) = start(Fake::default());
+    let of = |name: &str| {
+        let identity =
+            Arc::new(capasg_cloud::Identity { name: name.to_owned(), ..capasg_cloud::Identity::process() });
+        BTreeSet::from([Question::Identity { place: Place { identity, region: "a".to_owned() } }])
+    };
+    assert_eq!(lookups.ask(&of("one")).await.len(), 1);
+    fake.denies.store(true, Ordering::SeqCst);
+    assert!(lookups.ask(&of("two")).await.is_empty());
+    assert_eq!(fake.reads.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_asked_any_more_is_forgotten() {
+    let (_, lookups) = start(Fake::default());
+    lookups.ask(&questions(&["a", "b"])).await;
+    tokio::time::advance(STALE / 2).await;
+    lookups.ask(&questions(&["b"])).await;
+    tokio::time::advance(STALE / 2).await;
+    lookups.forget_unused();
+    assert_eq!(lookups.remembered(), 1);
 }

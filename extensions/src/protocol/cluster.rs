@@ -1,6 +1,9 @@
 //! The Cluster of a request, in whichever version of its API core sends it (R8).
 
-use capasg_api::names::{is_namespace_name, is_object_name};
+use capasg_api::{
+    capi::{self, ContractReference},
+    names::{is_namespace_name, is_object_name},
+};
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeSeed as _};
 use serde_json::Value;
 
@@ -18,8 +21,22 @@ const KEPT: Kept = Kept::Members(&[
             ("deletionTimestamp", Kept::All),
         ]),
     ),
-    ("spec", Kept::Members(&[("topology", Kept::All)])),
+    (
+        "spec",
+        Kept::Members(&[
+            ("topology", Kept::All),
+            ("infrastructureRef", REFERENCE),
+            ("controlPlaneRef", REFERENCE),
+        ]),
+    ),
     ("status", Kept::Members(&[("conditions", Kept::All)])),
+]);
+/// What is kept of a reference, in whichever version of the API.
+const REFERENCE: Kept = Kept::Members(&[
+    ("apiVersion", Kept::All),
+    ("apiGroup", Kept::All),
+    ("kind", Kept::All),
+    ("name", Kept::All),
 ]);
 /// The longest UID and version in bytes. They are remembered, and a UID has 36.
 const LONGEST: usize = 128;
@@ -123,6 +140,29 @@ impl Cluster {
         let namespace = namespace.or_else(|| self.text("/spec/topology/classNamespace"));
         let namespace = namespace.or_else(|| self.text("/metadata/namespace"))?;
         (is_object_name(name) && is_namespace_name(namespace)).then_some((namespace, name))
+    }
+
+    /// The object of Cluster API Provider AWS that names the identity of the Cluster
+    /// ([`capi::Cluster::aws_identity_holder`]).
+    #[must_use]
+    pub fn aws_identity_holder(&self) -> Option<ContractReference> {
+        let reference = |field: &str| {
+            let text = |member: &str| self.text(&format!("/spec/{field}/{member}"));
+            let group = text("apiGroup").or_else(|| Some(text("apiVersion")?.split_once('/')?.0));
+            let (api_group, kind, name) =
+                (group?, text("kind")?, text("name").filter(|name| is_object_name(name))?);
+            Some(ContractReference {
+                api_group: api_group.to_owned(),
+                kind: kind.to_owned(),
+                name: name.to_owned(),
+            })
+        };
+        let spec = capi::ClusterSpec {
+            infrastructure_ref: reference("infrastructureRef"),
+            control_plane_ref: reference("controlPlaneRef"),
+            ..capi::ClusterSpec::default()
+        };
+        capi::Cluster::new("", spec).aws_identity_holder().cloned()
     }
 
     fn text(&self, pointer: &str) -> Option<&str> {

@@ -21,7 +21,10 @@ use thiserror::Error;
 
 pub(crate) use self::{
     holders::Holders,
-    planned::{PlannedPool, planned_pools, templates_of},
+    planned::{
+        IdentityHolder, PlannedPool, PlannedReference, identity_holder, planned_identity_ref, planned_pools,
+        templates_of,
+    },
     templates::{patch, read},
     validate::problems,
 };

@@ -5,14 +5,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capasg_api::pool::{
-    Image, InstanceTypeEntry, InstancesDistribution, SecurityGroupSelector, SubnetSelector,
+use capasg_api::{
+    identity::IdentityReference,
+    pool::{Image, InstanceTypeEntry, InstancesDistribution, SecurityGroupSelector, SubnetSelector},
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::{API_VERSION, KIND, SPEC, Variables, is_pool_template, patch, variables::PoolVariables};
 use crate::{
+    ports::Kind,
     protocol::{Cluster, Hook, Settings as Texts, Variable},
     settings::Settings,
 };
@@ -27,6 +29,8 @@ pub(crate) struct PlannedPool {
     pub(crate) name: String,
     /// Its region.
     pub(crate) region: String,
+    /// Its own identity, if it names one.
+    pub(crate) identity: PlannedReference,
     /// Its replicas; 0 if the topology has no number.
     pub(crate) replicas: i32,
     /// Its failure domains; empty for those of its subnets.
@@ -41,6 +45,16 @@ pub(crate) struct PlannedPool {
     pub(crate) types: Option<Vec<String>>,
     /// Its purchase options.
     pub(crate) distribution: Option<InstancesDistribution>,
+}
+
+/// What `spec.identityRef` of an object that is to be created names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum PlannedReference {
+    /// Patches decide, or it cannot be read.
+    #[default]
+    Unknown,
+    /// This identity, or none.
+    Known(Option<IdentityReference>),
 }
 
 /// The templates of pools that a `ClusterClass` refers to, by the name of the class of the machine pool.
@@ -82,6 +96,7 @@ pub(crate) fn planned_pools(
             replicas: decoded(pool, "/replicas").unwrap_or_default(),
             zones: zones.unwrap_or_default(),
             region: draft.known("region")?,
+            identity: draft.identity(),
             subnets: draft.known("subnets"),
             security_groups: draft.known("machine/securityGroups"),
             image: draft.known("machine/image"),
@@ -92,6 +107,90 @@ pub(crate) fn planned_pools(
         })
     });
     pools.collect()
+}
+
+/// The template of the object of a class that names the identity of its Clusters.
+pub(crate) struct IdentityHolder<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) name: &'a str,
+}
+
+/// As [`capasg_api::capi::Cluster::aws_identity_holder`] of the Clusters of a class; `None` if they have none.
+pub(crate) fn identity_holder(class: &Value) -> Option<IdentityHolder<'_>> {
+    HOLDERS.iter().find_map(|holder| {
+        let template = class.pointer(&format!("/spec/{}/templateRef", holder.field))?;
+        let group = text(template, "/apiVersion")?.split_once('/')?.0;
+        let is = group == holder.group && text(template, "/kind") == Some(holder.name);
+        is.then_some(())?;
+        Some(IdentityHolder { kind: holder.kind, name: text(template, "/name")? })
+    })
+}
+
+/// What `spec.identityRef` of the object will name.
+pub(crate) fn planned_identity_ref(
+    cluster: &Cluster,
+    class: &Value,
+    kind: Kind,
+    template: Value,
+) -> PlannedReference {
+    let Some(holder) = HOLDERS.iter().find(|holder| holder.kind == kind) else {
+        return PlannedReference::Unknown;
+    };
+    let all: Vec<Variable> = decoded(cluster.topology(), "/variables").unwrap_or_default();
+    let variables = Variables::of(&all, &[]);
+    let mut draft = Draft { template, unknown: BTreeSet::new() };
+    for patch in items(class, "/spec/patches") {
+        match patch.get("external") {
+            // This extension changes no other template than those of pools.
+            Some(external) if is_ours(external) => {}
+            Some(external) if text(external, "/generatePatchesExtension").is_some() => {
+                draft.unknown.insert(String::new());
+            }
+            Some(_) => {}
+            None => draft.inline(patch, &variables, |definition| {
+                let matches = format!("/selector/matchResources/{}", holder.matched);
+                text(definition, "/selector/kind") == Some(holder.name)
+                    && definition.pointer(&matches).and_then(Value::as_bool) == Some(true)
+            }),
+        }
+    }
+    draft.identity()
+}
+
+/// A template whose object names the identity of a Cluster.
+struct Holder {
+    kind: Kind,
+    /// The kind of the template.
+    name: &'static str,
+    group: &'static str,
+    /// The field of a class that refers to it.
+    field: &'static str,
+    /// The member of `matchResources` that selects it in a patch.
+    matched: &'static str,
+}
+
+const HOLDERS: [Holder; 2] = [
+    Holder {
+        kind: Kind::ClusterTemplate,
+        name: "AWSClusterTemplate",
+        group: "infrastructure.cluster.x-k8s.io",
+        field: "infrastructure",
+        matched: "infrastructureCluster",
+    },
+    Holder {
+        kind: Kind::ControlPlaneTemplate,
+        name: "AWSManagedControlPlaneTemplate",
+        group: "controlplane.cluster.x-k8s.io",
+        field: "controlPlane",
+        matched: "controlPlane",
+    },
+];
+
+/// Whether an external patch is one of this extension.
+fn is_ours(external: &Value) -> bool {
+    text(external, "/generatePatchesExtension")
+        .and_then(|handler| handler.split_once('.'))
+        .is_some_and(|(name, _)| name == Hook::GeneratePatches.handler())
 }
 
 /// A template while patches are applied to it.
@@ -106,8 +205,12 @@ impl Draft {
         if let Some(external) = patch.get("external") {
             return self.external(external, variables, settings);
         }
+        self.inline(patch, variables, |definition| selects(definition, class));
+    }
+
+    fn inline(&mut self, patch: &Value, variables: &Variables<'_>, selects: impl Fn(&Value) -> bool) {
         let certain = text(patch, "/enabledIf").is_none();
-        let definitions = items(patch, "/definitions").filter(|definition| selects(definition, class));
+        let definitions = items(patch, "/definitions").filter(|definition| selects(definition));
         for change in definitions.flat_map(|definition| items(definition, "/jsonPatches")) {
             let Some(field) = text(change, "/path").and_then(below_spec) else { continue };
             let value = match text(change, "/valueFrom/variable") {
@@ -126,8 +229,10 @@ impl Draft {
     }
 
     fn external(&mut self, external: &Value, variables: &Variables<'_>, settings: &Settings) {
-        let Some(handler) = text(external, "/generatePatchesExtension") else { return };
-        let ours = handler.split_once('.').is_some_and(|(name, _)| name == Hook::GeneratePatches.handler());
+        if text(external, "/generatePatchesExtension").is_none() {
+            return;
+        }
+        let ours = is_ours(external);
         let own: Option<Texts> = decoded(external, "/settings");
         let own = own.map_or_else(|| Ok(settings.clone()), |texts| settings.overridden(&texts));
         let (Ok(values), Ok(settings), true) = (PoolVariables::read(variables), own, ours) else {
@@ -183,6 +288,11 @@ impl Draft {
 
     fn known<T: DeserializeOwned>(&self, path: &str) -> Option<T> {
         self.is_known(path).then(|| decoded(self.template.pointer(SPEC)?, &format!("/{path}")))?
+    }
+
+    fn identity(&self) -> PlannedReference {
+        let known = self.known_or_default("identityRef");
+        known.map_or(PlannedReference::Unknown, PlannedReference::Known)
     }
 
     /// The same for a field that is known to have its default if it is absent.

@@ -426,12 +426,20 @@ static OPERATIONS: &[Operation] = &[
     read(Ssm, "GetParameters", &["Names", "WithDecryption"], ssm::get_parameters),
     identity(
         "AssumeRole",
-        &["DurationSeconds", "ExternalId", "RoleArn", "RoleSessionName", "Tags", "TransitiveTagKeys"],
+        &[
+            "DurationSeconds",
+            "ExternalId",
+            "Policy",
+            "RoleArn",
+            "RoleSessionName",
+            "Tags",
+            "TransitiveTagKeys",
+        ],
         iam::assume_role,
     ),
     identity(
         "AssumeRoleWithWebIdentity",
-        &["DurationSeconds", "RoleArn", "RoleSessionName", "WebIdentityToken"],
+        &["DurationSeconds", "Policy", "RoleArn", "RoleSessionName", "WebIdentityToken"],
         iam::with_web_identity,
     ),
     identity("GetCallerIdentity", &[], iam::caller_identity),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use capasg_api::{
     ASGMachinePool,
     capi::{owner_machine_pool, pause_state},
+    identity::IdentityRequest,
     names::labels,
 };
 use kube::ResourceExt;
@@ -40,7 +41,7 @@ pub async fn objects(context: &Context, pool: Arc<ASGMachinePool>) -> Result<Poo
         }
     };
     let pause = pause_state(cluster.as_deref(), pool.annotations());
-    let access =
-        access(kubernetes, &context.access, context.clock.as_ref(), &pool, cluster.as_deref()).await?;
+    let request = IdentityRequest::of(&pool, cluster.as_deref().into());
+    let access = access(kubernetes, &context.access, context.clock.as_ref(), &request).await?;
     Ok(PoolObjects { key, pool, machine_pool, cluster_name, cluster, pause, access })
 }

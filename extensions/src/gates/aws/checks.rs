@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_api::names::listed;
-use capasg_cloud::Selector;
+use capasg_cloud::{Place, Selector};
 
-use super::{Needs, vcpus::insufficient_quotas};
+use super::{Check, Needs, vcpus::insufficient_quotas};
 use crate::{
     blocks::Cause,
     gates::Blocker,
@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// What blocks, in the order of the pools for each cause.
-pub(super) fn blockers(all: &[Needs], answers: &Answers) -> Vec<Blocker> {
+pub(super) fn blockers(all: &[Check], answers: &Answers) -> Vec<Blocker> {
     let mut blockers = Vec::new();
     let mut add = |cause: Cause, message: Option<String>| {
         blockers.extend(message.map(|message| Blocker { cause, message }));
@@ -35,7 +35,7 @@ pub(super) fn blockers(all: &[Needs], answers: &Answers) -> Vec<Blocker> {
 type Subnets<'a> = BTreeMap<&'a str, &'a SubnetFacts>;
 
 /// The subnets of a pool; `None` unless all its selectors have an answer.
-fn subnets_of<'a>(needs: &Needs, answers: &'a Answers) -> Option<Subnets<'a>> {
+fn subnets_of<'a>(needs: &Check, answers: &'a Answers) -> Option<Subnets<'a>> {
     let mut found = Subnets::new();
     for question in needs.subnet_questions() {
         let Some(Answer::Subnets(subnets)) = answers.get(&question) else { return None };
@@ -44,19 +44,19 @@ fn subnets_of<'a>(needs: &Needs, answers: &'a Answers) -> Option<Subnets<'a>> {
     (!needs.subnets.is_empty()).then_some(found)
 }
 
-fn groups_of<'a>(needs: &Needs, answers: &'a Answers) -> Option<&'a BTreeMap<String, String>> {
+fn groups_of<'a>(needs: &Check, answers: &'a Answers) -> Option<&'a BTreeMap<String, String>> {
     match answers.get(&needs.group_question()?) {
         Some(Answer::SecurityGroups(groups)) => Some(groups),
         _ => None,
     }
 }
 
-fn missing(needs: &Needs, what: &str, missing: &[&str]) -> Option<String> {
-    let Needs { name, region, .. } = needs;
+fn missing(needs: &Check, what: &str, missing: &[&str]) -> Option<String> {
+    let Needs { name, region, .. } = &**needs;
     (!missing.is_empty()).then(|| format!("{what} of {name} do not exist in {region}: {}", listed(missing)))
 }
 
-fn missing_subnets(needs: &Needs, subnets: Option<&Subnets<'_>>) -> Option<String> {
+fn missing_subnets(needs: &Check, subnets: Option<&Subnets<'_>>) -> Option<String> {
     let subnets = subnets?;
     let ids = needs.subnets.iter().filter_map(|selector| match selector {
         Selector::Ids(ids) => Some(ids),
@@ -67,7 +67,7 @@ fn missing_subnets(needs: &Needs, subnets: Option<&Subnets<'_>>) -> Option<Strin
     missing(needs, "subnets", &absent)
 }
 
-fn missing_groups(needs: &Needs, groups: Option<&BTreeMap<String, String>>) -> Option<String> {
+fn missing_groups(needs: &Check, groups: Option<&BTreeMap<String, String>>) -> Option<String> {
     let groups = groups?;
     let ids = needs.security_groups.iter();
     let absent: Vec<&str> = ids.filter(|id| !groups.contains_key(*id)).map(String::as_str).collect();
@@ -75,7 +75,7 @@ fn missing_groups(needs: &Needs, groups: Option<&BTreeMap<String, String>>) -> O
 }
 
 fn several_vpcs(
-    needs: &Needs,
+    needs: &Check,
     subnets: Option<&Subnets<'_>>,
     groups: Option<&BTreeMap<String, String>>,
 ) -> Option<String> {
@@ -92,10 +92,10 @@ fn several_vpcs(
 }
 
 /// The zones in which none of the types is offered: every launch there fails.
-fn zones_without_types(needs: &Needs, subnets: Option<&Subnets<'_>>, answers: &Answers) -> Option<String> {
+fn zones_without_types(needs: &Check, subnets: Option<&Subnets<'_>>, answers: &Answers) -> Option<String> {
     let Some(Answer::Offerings(offered)) = answers.get(&needs.type_question()?) else { return None };
     let offered: BTreeSet<&str> = offered.values().flatten().map(String::as_str).collect();
-    let Needs { name, region, .. } = needs;
+    let Needs { name, region, .. } = &**needs;
     if offered.is_empty() {
         return Some(format!("no instance type of {name} is offered in {region}"));
     }
@@ -110,7 +110,7 @@ fn zones_without_types(needs: &Needs, subnets: Option<&Subnets<'_>>, answers: &A
         .then(|| format!("no instance type of {name} is offered in these zones: {}", listed(&without)))
 }
 
-fn missing_images(needs: &Needs, answers: &Answers) -> Option<String> {
+fn missing_images(needs: &Check, answers: &Answers) -> Option<String> {
     let absent = needs
         .images
         .iter()
@@ -125,11 +125,11 @@ pub(super) fn name_of(source: &ImageSource) -> &str {
     }
 }
 
-/// Each pool, and all pools of a region together, require as many free addresses as they launch instances. An instance may
+/// Each pool, and all pools of a place together, require as many free addresses as they launch instances. An instance may
 /// take more than one.
-fn too_few_addresses(all: &[Needs], answers: &Answers) -> Option<String> {
+fn too_few_addresses(all: &[Check], answers: &Answers) -> Option<String> {
     let mut short: Vec<&str> = Vec::new();
-    let mut regions: BTreeMap<&str, (Vec<&str>, i64, Subnets<'_>)> = BTreeMap::new();
+    let mut places: BTreeMap<&Place, (Vec<&str>, i64, Subnets<'_>)> = BTreeMap::new();
     for needs in all.iter().filter(|needs| needs.all_subnets && needs.instances > 0) {
         let Some(mut subnets) = subnets_of(needs, answers) else { continue };
         subnets.retain(|_, facts| needs.zones.is_empty() || needs.zones.contains(&facts.zone));
@@ -137,12 +137,12 @@ fn too_few_addresses(all: &[Needs], answers: &Answers) -> Option<String> {
             short.push(&needs.name);
             continue;
         }
-        let (names, instances, union) = regions.entry(&needs.region).or_default();
+        let (names, instances, union) = places.entry(&needs.place).or_default();
         names.push(&needs.name);
         *instances += needs.instances;
         union.extend(subnets);
     }
-    for (names, instances, union) in regions.values() {
+    for (names, instances, union) in places.values() {
         if free(union) < *instances {
             short.extend(names);
         }

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capasg_api::ASGMachinePool;
+use capasg_api::{ASGMachinePool, identity::ClusterIdentity};
 
-use super::Needs;
+use super::{Asked, Check, Needs, asked::placed};
 use crate::{
-    lookups::{Answer, Lookups, Question},
+    lookups::{Answer, Lookups, NotAllowed, Question},
     version::Version,
 };
 
@@ -14,13 +14,17 @@ use crate::{
 pub(crate) async fn missing_images(
     lookups: &Lookups,
     pools: &[ASGMachinePool],
+    cluster: &Result<ClusterIdentity, NotAllowed>,
     versions: &[Version],
 ) -> Option<BTreeSet<Version>> {
     let mut asked: BTreeMap<&Version, BTreeSet<Question>> = BTreeMap::new();
     for version in versions {
         let text = version.to_string();
-        let needs = pools.iter().map(|pool| Needs::images_of(pool, std::iter::once(text.as_str())));
-        asked.insert(version, needs.flat_map(|needs| needs.questions()).collect());
+        let needs = |pool| Needs::images_of(pool, std::iter::once(text.as_str()));
+        let all = pools.iter().map(|pool| Asked::of(pool, needs(pool), cluster)).collect();
+        // Before the upgrade begins, the hooks that wait for images report which pools are not checked.
+        let (checks, _) = placed(lookups, all).await;
+        asked.insert(version, checks.iter().flat_map(Check::questions).collect());
     }
     let all = asked.values().flatten().cloned().collect();
     let answers = lookups.ask(&all).await;

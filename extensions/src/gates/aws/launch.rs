@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use capasg_api::pool::ResolvedInstancesDistribution;
-use capasg_cloud::{PurchaseOption, VcpuQuota};
+use capasg_cloud::{Place, PurchaseOption, VcpuQuota};
 
 use crate::lookups::{Answer, Answers, Question};
 
@@ -61,21 +61,21 @@ impl Launch {
     }
 
     /// The questions to AWS.
-    pub(super) fn questions(&self, region: &str) -> [Question; 2] {
-        [self.types_question(region), self.quota_question(region)]
+    pub(super) fn questions(&self, place: &Place) -> [Question; 2] {
+        [self.types_question(place), self.quota_question(place)]
     }
 
-    fn types_question(&self, region: &str) -> Question {
-        Question::Vcpus { region: region.to_owned(), types: self.types.clone() }
+    fn types_question(&self, place: &Place) -> Question {
+        Question::Vcpus { place: place.clone(), types: self.types.clone() }
     }
 
-    pub(super) fn quota_question(&self, region: &str) -> Question {
-        Question::Quota { region: region.to_owned(), quota: self.quota }
+    pub(super) fn quota_question(&self, place: &Place) -> Question {
+        Question::Quota { place: place.clone(), quota: self.quota }
     }
 
     /// The vCPUs that the instances have at least; `None` unless that is known.
-    pub(super) fn vcpus(&self, region: &str, answers: &Answers) -> Option<i64> {
-        let Some(Answer::Vcpus(vcpus)) = answers.get(&self.types_question(region)) else { return None };
+    pub(super) fn vcpus(&self, place: &Place, answers: &Answers) -> Option<i64> {
+        let Some(Answer::Vcpus(vcpus)) = answers.get(&self.types_question(place)) else { return None };
         // A type that the region does not offer is not launched.
         let least = self.types.iter().filter_map(|name| vcpus.get(name)).min()?;
         Some(self.instances.saturating_mul(i64::from(*least)))

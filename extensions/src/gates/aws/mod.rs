@@ -1,6 +1,7 @@
 //! What pools require of AWS before a step: named resources exist, types are offered, images of the version exist, subnets
 //! have free addresses, and quotas suffice. What is not known does not block.
 
+mod asked;
 mod checks;
 mod images;
 mod launch;
@@ -13,8 +14,9 @@ mod vcpus;
 
 use std::collections::BTreeSet;
 
+pub(crate) use asked::Asked;
 pub(crate) use images::missing_images;
-pub(crate) use needs::Needs;
+pub(crate) use needs::{Check, Needs};
 
 use super::{Blocker, Findings};
 use crate::{
@@ -24,13 +26,17 @@ use crate::{
 };
 
 /// Asks AWS for what pools require, and compares.
-pub(crate) async fn compare(lookups: &Lookups, all: &[Needs], findings: &mut Findings) {
-    let questions: BTreeSet<Question> = all.iter().flat_map(Needs::questions).collect();
+pub(crate) async fn compare(lookups: &Lookups, all: Vec<Asked>, findings: &mut Findings) {
+    let (all, denied) = asked::placed(lookups, all).await;
+    if let Some(denied) = denied {
+        findings.notes.push((events::NOT_CHECKED, format!("not checked in AWS: {denied}")));
+    }
+    let questions: BTreeSet<Question> = all.iter().flat_map(Check::questions).collect();
     if questions.is_empty() {
         return;
     }
     let answers = lookups.ask(&questions).await;
-    findings.blockers.extend(checks::blockers(all, &answers));
+    findings.blockers.extend(checks::blockers(&all, &answers));
     let unanswered: BTreeSet<&Question> =
         questions.iter().filter(|question| !answers.contains_key(question)).collect();
     let queued = lookups.queued(unanswered.iter().copied());

@@ -1,12 +1,15 @@
 //! What one pool requires of AWS for one step, and the questions that follow from it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Deref,
+};
 
 use capasg_api::{
     ASGMachinePool, ASGMachinePoolSpec,
     pool::{Image, InstancesDistribution, RolloutMode, RolloutType},
 };
-use capasg_cloud::Selector;
+use capasg_cloud::{Place, Selector};
 use kube::ResourceExt as _;
 
 use super::launch::Launch;
@@ -104,38 +107,71 @@ impl Needs {
         Self { name, region, ..Self::default() }
     }
 
+    /// Whether nothing is asked about the pool.
+    pub(super) fn is_empty(&self) -> bool {
+        let Self { subnets, security_groups, images, types, launches, .. } = self;
+        !self.identity
+            && subnets.is_empty()
+            && security_groups.is_empty()
+            && images.is_empty()
+            && types.is_empty()
+            && launches.is_empty()
+    }
+
+    /// What is required, in the place where it is checked.
+    pub(super) fn at(self, place: Place) -> Check {
+        Check { needs: self, place }
+    }
+}
+
+/// A check in AWS: what a pool requires, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Check {
+    needs: Needs,
+    /// The identity of the pool, in its region.
+    pub(super) place: Place,
+}
+
+impl Deref for Check {
+    type Target = Needs;
+
+    fn deref(&self) -> &Needs {
+        &self.needs
+    }
+}
+
+impl Check {
     /// The questions to AWS.
     pub(crate) fn questions(&self) -> BTreeSet<Question> {
         let mut questions: BTreeSet<Question> = self.subnet_questions().collect();
         if self.identity {
-            questions.insert(Question::Identity { region: self.region.clone() });
+            questions.insert(Question::Identity { place: self.place.clone() });
         }
         questions.extend(self.images.iter().map(|source| self.image_question(source)));
         questions.extend(self.group_question());
         questions.extend(self.type_question());
-        questions.extend(self.launches.iter().flat_map(|launch| launch.questions(&self.region)));
+        questions.extend(self.launches.iter().flat_map(|launch| launch.questions(&self.place)));
         questions
     }
 
     pub(super) fn subnet_questions(&self) -> impl Iterator<Item = Question> {
-        let region = &self.region;
         let question =
-            |selector: &Selector| Question::Subnets { region: region.clone(), selector: selector.clone() };
+            |selector: &Selector| Question::Subnets { place: self.place.clone(), selector: selector.clone() };
         self.subnets.iter().map(question)
     }
 
     pub(super) fn image_question(&self, source: &ImageSource) -> Question {
-        Question::Image { region: self.region.clone(), source: source.clone() }
+        Question::Image { place: self.place.clone(), source: source.clone() }
     }
 
     pub(super) fn group_question(&self) -> Option<Question> {
         let question =
-            || Question::SecurityGroups { region: self.region.clone(), ids: self.security_groups.clone() };
+            || Question::SecurityGroups { place: self.place.clone(), ids: self.security_groups.clone() };
         (!self.security_groups.is_empty()).then(question)
     }
 
     pub(super) fn type_question(&self) -> Option<Question> {
-        let question = || Question::Offerings { region: self.region.clone(), types: self.types.clone() };
+        let question = || Question::Offerings { place: self.place.clone(), types: self.types.clone() };
         (!self.types.is_empty()).then(question)
     }
 }

@@ -7,13 +7,16 @@ use std::{
 };
 
 use async_trait::async_trait;
-use capasg_api::pool::{InstancesDistribution, ResolvedInstancesDistribution};
-use capasg_cloud::Selector;
+use capasg_api::{
+    identity::{ClusterIdentity, IdentityRequest},
+    pool::{InstancesDistribution, ResolvedInstancesDistribution},
+};
+use capasg_cloud::{Identity, Place, Selector};
 use capasg_test_objects::with;
 use serde_json::{Value, json};
 
 use crate::{
-    lookups::{Answer, ImageSource, Lookups, NoAnswer, Question, Reader, SubnetFacts},
+    lookups::{Access, Answer, ImageSource, Lookups, NoAnswer, NotAllowed, Question, Reader, SubnetFacts},
     ports::Kind,
     protocol::Hook,
     testing::{World, ready_pool, request},
@@ -35,6 +38,38 @@ pub(crate) struct Region {
     pub(crate) denies: bool,
     /// How long the read of an image or a quota waits for its turn.
     pub(crate) queue: Duration,
+    /// The identities with which something was asked.
+    pub(crate) asked: BTreeSet<String>,
+    /// What determined the identity of each check.
+    pub(crate) requests: Vec<IdentityRequest>,
+    /// Reads of identities do not end.
+    pub(crate) hangs_identities: bool,
+}
+
+/// Identities by the name that a request has; one without a name is `default`. What is called `other` is denied.
+#[async_trait]
+impl Access for Aws {
+    async fn place(&self, request: &IdentityRequest, region: &str) -> Result<Place, NotAllowed> {
+        if self.0.lock().unwrap().hangs_identities {
+            std::future::pending::<()>().await;
+        }
+        self.0.lock().unwrap().requests.push(request.clone());
+        let of_cluster = match &request.cluster {
+            ClusterIdentity::Named(named) => named.clone().map(|named| named.name),
+            ClusterIdentity::Of(holder) => Some(format!("of {} {}", holder.kind, holder.name)),
+            ClusterIdentity::Absent => None,
+        };
+        let own = request.own.clone().map(|own| own.name);
+        let name = own.or(of_cluster).unwrap_or_else(|| "default".to_owned());
+        if name == "other" {
+            return Err(NotAllowed(format!(
+                "ASGIdentity other does not allow namespace {}",
+                request.namespace
+            )));
+        }
+        let identity = Arc::new(Identity { name, ..Identity::process() });
+        Ok(Place { identity, region: region.to_owned() })
+    }
 }
 
 pub(crate) struct Aws(Arc<Mutex<Region>>);
@@ -46,7 +81,8 @@ impl Reader for Aws {
         if !queue.is_zero() && matches!(question, Question::Image { .. } | Question::Quota { .. }) {
             tokio::time::sleep(queue).await;
         }
-        let region = self.0.lock().unwrap();
+        let mut region = self.0.lock().unwrap();
+        region.asked.insert(question.place().identity.name.clone());
         if region.denies {
             return Err(NoAnswer);
         }
@@ -100,9 +136,7 @@ pub(crate) fn region() -> Region {
         images: ["/images/node/v1.36.3"].into(),
         types: [("m7i.large", vec!["eu-west-1a", "eu-west-1b"]), ("m7a.large", vec!["eu-west-1a"])].into(),
         quotas: [("L-1216C47A", (1000, 0)), ("L-34B43A08", (1000, 0))].into(),
-        denies_quotas: false,
-        denies: false,
-        queue: Duration::ZERO,
+        ..Region::default()
     }
 }
 
@@ -134,7 +168,8 @@ pub(crate) fn world(region: Region) -> (Arc<World>, Arc<Mutex<Region>>) {
         ((Kind::PoolTemplate, "teams/workers".to_owned()), template()),
     ]);
     let region = Arc::new(Mutex::new(region));
-    *world.lookups.lock().unwrap() = Some(Lookups::new(Arc::new(Aws(Arc::clone(&region)))));
+    let aws = || Arc::new(Aws(Arc::clone(&region)));
+    *world.lookups.lock().unwrap() = Some(Lookups::new(aws(), aws()));
     (world, region)
 }
 

@@ -1,10 +1,13 @@
 //! What is checked in AWS, through the hooks that check it.
 
+mod identities;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
+use capasg_api::identity::IdentityRequest;
 use capasg_test_objects::with;
 use serde_json::{Value, json};
 
@@ -396,7 +399,8 @@ async fn a_plan_waits_for_the_images_that_it_depends_on() {
     let request = plan_request("v1.33.1");
     let other = async {
         tokio::task::yield_now().await;
-        lookups.ask(&[Question::Identity { region: "eu-west-1".to_owned() }].into()).await
+        let place = lookups.place(&IdentityRequest::default(), "eu-west-1").await.unwrap();
+        lookups.ask(&[Question::Identity { place }].into()).await
     };
     let (plan, _) = tokio::join!(call(&extension, hook, &request), other);
     assert_eq!(plan["status"], "Failure");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use capasg_api::names::listed;
 use capasg_cloud::VcpuQuota;
 
-use super::Needs;
+use super::Check;
 use crate::lookups::{Answer, Answers, Question};
 
 /// The vCPUs that pools require of one quota.
@@ -17,12 +17,12 @@ struct Required<'a> {
 
 /// The quotas that have fewer vCPUs left than all pools together require. The message does not say how many are in use: that
 /// changes all the time.
-pub(super) fn insufficient_quotas(all: &[Needs], answers: &Answers) -> Option<String> {
+pub(super) fn insufficient_quotas(all: &[Check], answers: &Answers) -> Option<String> {
     let mut required: BTreeMap<Question, (VcpuQuota, Required<'_>)> = BTreeMap::new();
     for needs in all {
         for launch in &needs.launches {
-            let Some(vcpus) = launch.vcpus(&needs.region, answers) else { continue };
-            let question = launch.quota_question(&needs.region);
+            let Some(vcpus) = launch.vcpus(&needs.place, answers) else { continue };
+            let question = launch.quota_question(&needs.place);
             let (_, sum) = required.entry(question).or_insert_with(|| (launch.quota, Required::default()));
             sum.pools.push(&needs.name);
             sum.vcpus = sum.vcpus.saturating_add(vcpus);
@@ -30,7 +30,7 @@ pub(super) fn insufficient_quotas(all: &[Needs], answers: &Answers) -> Option<St
     }
     let messages = required.iter().filter_map(|(question, (quota, required))| {
         let Some(Answer::Quota { value, used }) = answers.get(question) else { return None };
-        (value - used < required.vcpus).then(|| message(question.region(), *quota, *value, required))
+        (value - used < required.vcpus).then(|| message(&question.place().region, *quota, *value, required))
     });
     let messages: Vec<String> = messages.collect();
     (!messages.is_empty()).then(|| messages.join("; "))
@@ -48,20 +48,28 @@ fn message(region: &str, quota: VcpuQuota, value: i64, required: &Required<'_>) 
 
 #[cfg(test)]
 mod tests {
+    use capasg_cloud::Place;
+
     use super::*;
     use crate::gates::aws::{
+        Needs,
         launch::Launch,
         testing::{distribution, types},
     };
 
-    fn needs(name: &str, launches: Vec<Launch>) -> Needs {
-        Needs { name: name.to_owned(), region: "eu-west-1".to_owned(), launches, ..Needs::default() }
+    fn needs(name: &str, launches: Vec<Launch>) -> Check {
+        needs_in("eu-west-1", name, launches)
     }
 
-    fn answers(all: &[Needs], vcpus: &[(&str, i32)], value: i64, used: i64) -> Answers {
+    fn needs_in(region: &str, name: &str, launches: Vec<Launch>) -> Check {
+        let needs = Needs { name: name.to_owned(), region: region.to_owned(), launches, ..Needs::default() };
+        needs.at(Place::of_process(region))
+    }
+
+    fn answers(all: &[Check], vcpus: &[(&str, i32)], value: i64, used: i64) -> Answers {
         let vcpus: BTreeMap<String, i32> =
             vcpus.iter().map(|(name, vcpus)| ((*name).to_owned(), *vcpus)).collect();
-        let questions = all.iter().flat_map(Needs::questions).map(|question| {
+        let questions = all.iter().flat_map(Check::questions).map(|question| {
             let answer = match question {
                 Question::Quota { .. } => Answer::Quota { value, used },
                 _ => Answer::Vcpus(vcpus.clone()),
@@ -105,11 +113,10 @@ mod tests {
     }
 
     #[test]
-    fn each_quota_and_region_is_compared_for_itself() {
+    fn each_quota_and_place_is_compared_for_itself() {
         let launches =
             |percentage| Launch::to_create(&types(&["m7i.large"]), &distribution(0, percentage), 4);
-        let mut all = [needs("a", launches(50)), needs("b", launches(100))];
-        "eu-central-1".clone_into(&mut all[1].region);
+        let all = [needs("a", launches(50)), needs_in("eu-central-1", "b", launches(100))];
         let answers = answers(&all, &[("m7i.large", 2)], 7, 0);
         let message = insufficient_quotas(&all, &answers).unwrap();
         assert!(

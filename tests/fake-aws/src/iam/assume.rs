@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 
-use super::{Caller, Iam, Role, authorize::denied, role, session::Wanted, web_identity::Claims};
+use super::{Caller, Iam, Policy, Role, authorize::denied, role, session::Wanted, web_identity::Claims};
 use crate::{ApiError, Service, Tree};
 
 /// The longest session in seconds of a role that a session of another role assumes ("role chaining").
@@ -42,7 +42,8 @@ pub(crate) fn assume_role(iam: &mut Iam, asked: &Asked<'_>, params: &Tree) -> Re
     let is_chained = caller.role.is_some();
     let seconds = duration(params, iam.roles.get(arn), is_chained)?;
     let (tags, transitive) = tags(caller, params)?;
-    iam.issue(Wanted { role: arn, name, seconds, tags, transitive }, asked.now)
+    let policy = session_policy(params)?;
+    iam.issue(Wanted { role: arn, name, seconds, tags, transitive, policy }, asked.now)
 }
 
 /// `AssumeRoleWithWebIdentity`.
@@ -60,7 +61,8 @@ pub(crate) fn with_web_identity(iam: &mut Iam, asked: &Asked<'_>, params: &Tree)
     }
     let seconds = duration(params, role, false)?;
     let (tags, transitive) = (BTreeMap::new(), BTreeSet::new());
-    let reply = iam.issue(Wanted { role: arn, name, seconds, tags, transitive }, asked.now)?;
+    let policy = session_policy(params)?;
+    let reply = iam.issue(Wanted { role: arn, name, seconds, tags, transitive, policy }, asked.now)?;
     Ok(reply
         .with("SubjectFromWebIdentityToken", &claims.subject)
         .with("Provider", &claims.issuer)
@@ -75,6 +77,19 @@ fn unsigned() -> ApiError {
 pub(crate) fn bearer(params: &Tree) -> Option<String> {
     let claims = Claims::of(params.text_of("WebIdentityToken")?).ok()?;
     Some(claims.subject)
+}
+
+/// The session policy, of at most 2 048 characters (`AssumeRole` of the AWS STS API reference).
+fn session_policy(params: &Tree) -> Result<Option<Policy>, ApiError> {
+    let Some(text) = params.text_of("Policy") else { return Ok(None) };
+    if text.chars().count() > 2_048 {
+        let words = "1 validation error detected: Value at 'policy' failed to satisfy constraint: Member must have length less \
+                     than or equal to 2048";
+        return Err(ApiError::validation(words.to_owned()));
+    }
+    let policy = serde_json::from_str(text).map_err(|error| error.to_string());
+    let policy = policy.and_then(|policy| Policy::parse(&policy));
+    policy.map(Some).map_err(|why| ApiError::new(400, "MalformedPolicyDocument", &why))
 }
 
 /// The role's ARN and the session's name.

@@ -21,10 +21,11 @@ pub(crate) fn authorize(world: &mut World, call: &Call, caller: &Caller) -> Resu
         return Err((refusal(call, caller, &denial, &Via::Itself), denial));
     }
     let principal = caller.role.as_ref().unwrap_or(&caller.arn);
-    let Some(policies) = world.iam.policies.get(principal).cloned() else {
+    let policies = world.iam.policies.get(principal).cloned();
+    if policies.is_none() && caller.session_policy.is_none() {
         record_roles(world, call);
         return Ok(());
-    };
+    }
     if call.service == Service::Sts && world.iam.trusts_directly(call, caller) {
         return Ok(());
     }
@@ -34,7 +35,9 @@ pub(crate) fn authorize(world: &mut World, call: &Call, caller: &Caller) -> Resu
         let request =
             asked.request.with("aws:PrincipalArn", principal).with("aws:PrincipalAccount", &caller.account);
         let request = request.with_tags(&["aws:PrincipalTag"], &caller.tags);
-        let decision = Policy::all(&policies, &request);
+        let of_role = policies.as_ref().map_or(Decision::Allowed, |all| Policy::all(all, &request));
+        let of_session = caller.session_policy.as_ref().filter(|_| of_role == Decision::Allowed);
+        let decision = of_session.map_or(of_role, |policy| policy.decide(&request));
         let (action, resource) = (request.action.clone(), request.resource.clone());
         if let Some(asked) = &mut world.iam.asked {
             asked.entry(principal.clone()).or_default().insert(request);

@@ -36,6 +36,7 @@ impl Iam {
                 is_revoked: false,
                 tags: BTreeMap::new(),
                 transitive: BTreeSet::new(),
+                session_policy: None,
             });
         };
         if token != Some(session.token.as_str()) {
@@ -52,6 +53,7 @@ impl Iam {
             is_revoked: session.is_revoked,
             tags: session.tags.clone(),
             transitive: session.transitive.clone(),
+            session_policy: session.policy.clone(),
         })
     }
 }

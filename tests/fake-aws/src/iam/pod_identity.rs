@@ -42,5 +42,8 @@ pub(crate) fn credentials(iam: &mut Iam, asked: &Asked<'_>, token: &str) -> Resu
         return Err(refused("The role does not trust the service pods.eks.amazonaws.com."));
     }
     let name = format!("eks-simulated-{account}");
-    iam.issue(Wanted { role: &role, name: &name, seconds: SECONDS, tags, transitive }, asked.now)
+    iam.issue(
+        Wanted { role: &role, name: &name, seconds: SECONDS, tags, transitive, policy: None },
+        asked.now,
+    )
 }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::Policy;
+
 /// A caller whose credentials are valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Caller {
@@ -17,4 +19,6 @@ pub(crate) struct Caller {
     pub(crate) tags: BTreeMap<String, String>,
     /// The keys of those that further sessions inherit.
     pub(crate) transitive: BTreeSet<String>,
+    /// What is left of the permissions of the role.
+    pub(crate) session_policy: Option<Policy>,
 }

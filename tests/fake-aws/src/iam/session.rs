@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::Policy;
 use crate::Tree;
 
 /// A session of a role.
@@ -22,6 +23,8 @@ pub(crate) struct Session {
     pub(crate) is_revoked: bool,
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) transitive: BTreeSet<String>,
+    /// What is left of the permissions of the role.
+    pub(crate) policy: Option<Policy>,
 }
 
 /// What a new session is asked to be.
@@ -31,6 +34,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) seconds: i64,
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) transitive: BTreeSet<String>,
+    pub(crate) policy: Option<Policy>,
 }
 
 /// Temporary credentials, or an access key.

@@ -27,6 +27,7 @@ impl Iam {
             is_revoked: false,
             tags: wanted.tags,
             transitive: wanted.transitive,
+            policy: wanted.policy,
         };
         let credentials = Tree::new()
             .with("AccessKeyId", &access_key)

@@ -12,7 +12,8 @@ use capasg_cloud::Clock;
 use capasg_controllers::{
     ObjectKey,
     kubernetes::{
-        AccessKey, BootstrapData, KubeError, KubeEvent, KubeWrite, Kubernetes, PoolScope, Result, SecretPlace,
+        AccessKey, AccessSource, BootstrapData, KubeError, KubeEvent, KubeWrite, Kubernetes, PoolScope,
+        Result, SecretPlace,
     },
 };
 use chrono::TimeDelta;
@@ -112,21 +113,6 @@ impl Kubernetes for ApiServer {
         self.state().secrets.cached(key)?.resource_version()
     }
 
-    fn identities(&self) -> Vec<Arc<ASGIdentity>> {
-        self.state().operators.identities.values().cloned().collect()
-    }
-
-    fn guards(&self) -> Vec<Arc<ASGGuard>> {
-        self.state().operators.guards.values().cloned().collect()
-    }
-
-    fn namespace_labels(&self, namespace: &str) -> Option<BTreeMap<String, String>> {
-        let mut labels = self.state().operators.namespaces.get(namespace).cloned().unwrap_or_default();
-        // The API server sets it.
-        labels.insert("kubernetes.io/metadata.name".to_owned(), namespace.to_owned());
-        Some(labels)
-    }
-
     fn pools_of(&self, namespace: &str) -> Vec<Arc<ASGMachinePool>> {
         let state = self.state();
         state
@@ -135,10 +121,6 @@ impl Kubernetes for ApiServer {
             .filter(|pool| pool.namespace().as_deref() == Some(namespace))
             .cloned()
             .collect()
-    }
-
-    fn aws_provider_namespace(&self) -> &'static str {
-        "capa-system"
     }
 
     async fn list_asg_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<ASGMachine>>> {
@@ -180,27 +162,6 @@ impl Kubernetes for ApiServer {
         }))
     }
 
-    async fn referenced_spec(&self, _api_group: &str, _kind: &str, key: &ObjectKey) -> Result<Option<Value>> {
-        self.arrive("reading an object that is referred to").await?;
-        let config = self.state().configs.get(key);
-        Ok(config.map(|config| config.data.get("spec").cloned().unwrap_or(Value::Null)))
-    }
-
-    async fn cluster_scoped_spec(&self, _: &str, kind: &str, name: &str) -> Result<Option<Value>> {
-        self.arrive("reading an identity").await?;
-        Ok(self.state().operators.others.get(&(kind.to_owned(), name.to_owned())).cloned())
-    }
-
-    async fn access_key(&self, secret: &SecretPlace) -> Result<Option<AccessKey>> {
-        self.arrive("reading an access key").await?;
-        Ok(self.state().operators.keys.get(&secret.name).cloned())
-    }
-
-    async fn may_use(&self, _: &SecretPlace) -> Result<bool> {
-        self.arrive("reviewing an access").await?;
-        Ok(true)
-    }
-
     async fn report_identity(&self, name: &str, status: &ASGIdentityStatus) -> Result<()> {
         self.arrive("writing the status of an ASGIdentity").await?;
         if let Some(identity) = self.state().operators.identities.get_mut(name) {
@@ -223,5 +184,48 @@ impl Kubernetes for ApiServer {
     async fn event(&self, event: KubeEvent) {
         let now = self.clock.now();
         self.state().events.push((now, event));
+    }
+}
+
+#[async_trait]
+impl AccessSource for ApiServer {
+    fn identities(&self) -> Vec<Arc<ASGIdentity>> {
+        self.state().operators.identities.values().cloned().collect()
+    }
+
+    fn guards(&self) -> Vec<Arc<ASGGuard>> {
+        self.state().operators.guards.values().cloned().collect()
+    }
+
+    fn namespace_labels(&self, namespace: &str) -> Option<BTreeMap<String, String>> {
+        let mut labels = self.state().operators.namespaces.get(namespace).cloned().unwrap_or_default();
+        // The API server sets it.
+        labels.insert("kubernetes.io/metadata.name".to_owned(), namespace.to_owned());
+        Some(labels)
+    }
+
+    fn aws_provider_namespace(&self) -> &'static str {
+        "capa-system"
+    }
+
+    async fn referenced_spec(&self, _api_group: &str, _kind: &str, key: &ObjectKey) -> Result<Option<Value>> {
+        self.arrive("reading an object that is referred to").await?;
+        let config = self.state().configs.get(key);
+        Ok(config.map(|config| config.data.get("spec").cloned().unwrap_or(Value::Null)))
+    }
+
+    async fn cluster_scoped_spec(&self, _: &str, kind: &str, name: &str) -> Result<Option<Value>> {
+        self.arrive("reading an identity").await?;
+        Ok(self.state().operators.others.get(&(kind.to_owned(), name.to_owned())).cloned())
+    }
+
+    async fn access_key(&self, secret: &SecretPlace) -> Result<Option<AccessKey>> {
+        self.arrive("reading an access key").await?;
+        Ok(self.state().operators.keys.get(&secret.name).cloned())
+    }
+
+    async fn may_use(&self, _: &SecretPlace) -> Result<bool> {
+        self.arrive("reviewing an access").await?;
+        Ok(true)
     }
 }
