@@ -77,6 +77,7 @@ pub fn extension(usage: &Usage) -> Value {
         ],
     )];
     statements.extend(read_parameters(usage));
+    statements.extend(assume_roles(usage));
     policy(&statements)
 }
 

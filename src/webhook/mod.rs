@@ -215,9 +215,10 @@ async fn what_operators_deny(
     let (guards, identity) = tokio::try_join!(facts.guards(), identity)?;
     let allowed = identity.iter().filter_map(|identity| identity.spec.allowed_namespaces.as_ref());
     let mut selections = guards.iter().map(|guard| &guard.spec.namespaces).chain(allowed);
-    let labels = match selections.any(|selection| selection.selector.is_some()) {
-        true => facts.namespace_labels(&namespace).await?,
-        false => None,
+    let labels = if selections.any(|selection| selection.selector.is_some()) {
+        facts.namespace_labels(&namespace).await?
+    } else {
+        None
     };
     let guards = Guards::of_namespace(guards.iter().cloned(), &namespace, labels.as_deref());
     Ok(validate_access(pool, before, &guards, identity.as_deref(), labels.as_deref()))

@@ -107,7 +107,8 @@ impl Cloud {
 /// The holders of the access keys may do what the documentation says that they need, and nothing else.
 fn enforce_policies(simulator: &Simulator) -> Result<()> {
     let set = |key: &str, policies: &[Value]| {
-        let user = format!("arn:aws:iam::{DEFAULT_ACCOUNT}:user/{key}");
+        // Not the user of calls without an access key, which are those of the tests.
+        let user = format!("arn:aws:iam::{DEFAULT_ACCOUNT}:user/capasg-{key}");
         simulator.put_access_key(key, &user);
         simulator.set_policies(&user, policies).map_err(|error| anyhow!("the policy of {key}: {error}"))
     };
