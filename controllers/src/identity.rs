@@ -21,14 +21,16 @@ use crate::{
 /// How often the identities are checked. AWS is asked only for those that no pool uses.
 pub const INTERVAL: Duration = Duration::from_secs(30);
 
-/// Checks the identities every [`INTERVAL`] until `shutdown`, and wakes the pools whose identity has other credentials now.
+/// Checks the identities every [`INTERVAL`] until `shutdown`, and wakes the pools whose identity has other credentials now. A
+/// manager of one `namespace` alone checks those that the namespace may use: another manager may see the others differently.
 pub async fn run(
     context: Arc<Context>,
+    namespace: Option<String>,
     wakes: mpsc::UnboundedSender<ObjectKey>,
     shutdown: CancellationToken,
 ) {
     while shutdown.run_until_cancelled(tokio::time::sleep(INTERVAL)).await.is_some() {
-        for pool in check(&context).await {
+        for pool in check(&context, namespace.as_deref()).await {
             // The receiver exists as long as the controllers run.
             let _ = wakes.send(pool);
         }
@@ -37,9 +39,14 @@ pub async fn run(
 
 /// Writes the statuses that changed. Returns the pools whose identity has other credentials than they use: nothing tells
 /// them that a Secret changed.
-pub async fn check(context: &Context) -> Vec<ObjectKey> {
+pub async fn check(context: &Context, namespace: Option<&str>) -> Vec<ObjectKey> {
     let mut changed = Vec::new();
-    for identity in context.kubernetes.identities() {
+    let is_ours = |identity: &Arc<ASGIdentity>| {
+        namespace.is_none_or(|namespace| {
+            identity.allows(namespace, context.kubernetes.namespace_labels(namespace).as_ref())
+        })
+    };
+    for identity in context.kubernetes.identities().into_iter().filter(is_ours) {
         match report(context, &identity).await {
             Ok(pools) => changed.extend(pools),
             Err(error) => {
@@ -97,7 +104,9 @@ async fn account(context: &Context, identity: &Arc<Identity>) -> Result<Option<S
         Arc::clone(inventory)
     } else {
         let Some(region) = region_of(&identity.source, &open) else { return Ok(None) };
-        context.inventories.inventory(&Place { identity: Arc::clone(identity), region })
+        // Nothing is to be received for pools that do not exist: others may read the same queue.
+        let unused = Identity { event_queue: None, ..Identity::clone(identity) };
+        context.inventories.inventory(&Place { identity: Arc::new(unused), region })
     };
     match inventory.account().await {
         Ok(account) => Ok(Some(account)),

@@ -153,7 +153,9 @@ pub async fn run(
     let orphans = move || machine::run(Arc::clone(&kubernetes), stop.clone());
     tracker.spawn(supervisor.keep("release of orphaned ASGMachines", &shutdown, orphans));
     let (context, woken, stop) = (Arc::clone(&worker.context), wakes.clone(), shutdown.clone());
-    let identities = move || identity::run(Arc::clone(&context), woken.clone(), stop.clone());
+    let namespace = options.scope.namespace.clone();
+    let identities =
+        move || identity::run(Arc::clone(&context), namespace.clone(), woken.clone(), stop.clone());
     tracker.spawn(supervisor.keep("statuses of identities", &shutdown, identities));
     let config = Config::default().concurrency(options.concurrency);
     let stop = shutdown.clone();

@@ -17,7 +17,7 @@ use super::file_access;
 
 /// How many bytes of memory a program can have. Helm reads what the API server of a workload cluster responds and what a chart
 /// has into memory: beyond this it ends, and not the container with the manager and every other release.
-const MOST_MEMORY: u64 = 768 << 20;
+const MOST_MEMORY: u64 = 512 << 20;
 
 /// Why the program does not run.
 #[derive(Debug, thiserror::Error)]

@@ -5,8 +5,10 @@ use kube::ResourceExt;
 use super::FieldError;
 use crate::ASGMachinePool;
 
-/// Rejects a pool that names the group of another pool in the same region. A pool that is being deleted does not count: the
-/// controllers determine the owner of the group until it is deleted.
+/// Rejects a pool that names the group of another pool of its namespace with the same identity in the same region. A pool
+/// that is being deleted does not count: the controllers determine the owner of the group until it is deleted. Nor does a pool
+/// of another namespace: it may have an account of its own, and no user may keep names from others. What AWS has belongs to
+/// the pool that its tags name.
 ///
 /// `others` may contain the pool itself.
 #[must_use]
@@ -15,18 +17,14 @@ pub fn validate_group_name(pool: &ASGMachinePool, others: &[ASGMachinePool]) -> 
     let identity = |pool: &ASGMachinePool| (pool.namespace(), pool.name_any());
     let same = |other: &&ASGMachinePool| {
         identity(other) != identity(pool)
+            && other.namespace() == pool.namespace()
+            && other.spec.identity_ref == pool.spec.identity_ref
             && other.metadata.deletion_timestamp.is_none()
             && other.spec.region == pool.spec.region
             && [other.spec.group_name(), recorded_group(other)].contains(&Some(name))
     };
     let Some(other) = others.iter().find(same) else { return Vec::new() };
-    // The names of another namespace are not for this user.
-    let owner = match other.namespace() {
-        Some(namespace) if pool.namespace().as_ref() == Some(&namespace) => {
-            format!("ASGMachinePool {namespace}/{}", other.name_any())
-        }
-        _ => "another ASGMachinePool".to_owned(),
-    };
+    let owner = format!("ASGMachinePool {}/{}", other.namespace().unwrap_or_default(), other.name_any());
     let region = &pool.spec.region;
     let message = format!("Auto Scaling group {name} in {region} belongs to {owner}; choose another name");
     vec![FieldError { field: "spec.group.name".into(), message }]
@@ -42,7 +40,7 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     use super::*;
-    use crate::{ASGMachinePoolSpec, pool::Group};
+    use crate::{ASGMachinePoolSpec, identity::IdentityReference, pool::Group};
 
     fn pool(namespace: &str, name: &str, region: &str, group: Option<&str>) -> ASGMachinePool {
         let spec = ASGMachinePoolSpec {
@@ -56,21 +54,22 @@ mod tests {
     }
 
     #[test]
-    fn a_second_pool_for_a_group_is_rejected_with_the_name_of_the_first_in_its_own_namespace() {
+    fn a_second_pool_for_a_group_is_rejected_with_the_name_of_the_first() {
         let first = pool("teams", "first", "eu-west-1", Some("shared"));
-        for (namespace, owner) in
-            [("teams", "ASGMachinePool teams/first"), ("others", "another ASGMachinePool")]
-        {
-            let second = pool(namespace, "second", "eu-west-1", Some("shared"));
-            let [error] = &validate_group_name(&second, std::slice::from_ref(&first))[..] else {
-                unreachable!("one error")
-            };
-            assert_eq!(error.field, "spec.group.name");
-            assert_eq!(
-                error.message,
-                format!("Auto Scaling group shared in eu-west-1 belongs to {owner}; choose another name")
-            );
-        }
+        let second = |namespace| pool(namespace, "second", "eu-west-1", Some("shared"));
+        let [error] = &validate_group_name(&second("teams"), std::slice::from_ref(&first))[..] else {
+            unreachable!("one error")
+        };
+        assert_eq!(error.field, "spec.group.name");
+        assert_eq!(
+            error.message,
+            "Auto Scaling group shared in eu-west-1 belongs to ASGMachinePool teams/first; choose another name"
+        );
+        assert!(validate_group_name(&second("others"), std::slice::from_ref(&first)).is_empty());
+        let mut elsewhere = second("teams");
+        elsewhere.spec.identity_ref =
+            Some(IdentityReference { kind: "ASGIdentity".to_owned(), name: "other".to_owned() });
+        assert!(validate_group_name(&elsewhere, &[first]).is_empty());
     }
 
     #[test]

@@ -138,8 +138,8 @@ impl Guards {
         self.0.iter().any(|guard| guard.spec.limits.as_ref().is_some_and(of_namespace))
     }
 
-    /// The most replicas that a pool may have beside the older pools of its namespace, of which there are this many with
-    /// that many replicas together.
+    /// The most replicas that a pool may have beside the others of its namespace, which have this many replicas together, and
+    /// of which that many are older.
     #[must_use]
     pub fn of_namespace_with(&self, older: usize, replicas: i64) -> Option<SizeLimit> {
         let older = i64::try_from(older).unwrap_or(i64::MAX);
@@ -152,7 +152,7 @@ impl Guards {
             let most = limits.max_replicas?;
             let left = i32::try_from((i64::from(most) - replicas).max(0)).unwrap_or(i32::MAX);
             let why = format!(
-                "ASGGuard {name} allows at most {most} replicas of all pools of this namespace, of which older pools \
+                "ASGGuard {name} allows at most {most} replicas of all pools of this namespace, of which other pools \
                  have {replicas}"
             );
             Some(SizeLimit { replicas: left, why, excludes: false })

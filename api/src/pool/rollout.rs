@@ -152,6 +152,17 @@ pub struct ResolvedRollout {
     pub progress_deadline: TimeDelta,
 }
 
+impl ResolvedRollout {
+    /// The same with at most this many instances above the replicas. A rollout without any makes one replica unavailable at
+    /// least, as with `maxSurge: 0`.
+    #[must_use]
+    pub fn with_surge_up_to(self, most: i32) -> Self {
+        let max_surge = self.max_surge.min(most);
+        let max_unavailable = if max_surge == 0 { self.max_unavailable.max(1) } else { self.max_unavailable };
+        Self { max_surge, max_unavailable, ..self }
+    }
+}
+
 impl Default for ResolvedRollout {
     /// The rollout of a spec that sets nothing.
     fn default() -> Self {

@@ -34,7 +34,8 @@ pub fn too_large(limit: SizeLimit) -> Finding {
     Finding::new(GROUP_READY, false, group_ready::NOT_ALLOWED, format!("{why}. {effect}"))
 }
 
-/// How large the pool may become. Older pools of a namespace come first: what they have is not available to younger ones.
+/// How large the pool may become. Older pools of a namespace come first: what they request is not available to younger ones.
+/// What any pool has is not available to another one.
 #[must_use]
 pub fn limit(kubernetes: &dyn Kubernetes, objects: &PoolObjects) -> Option<SizeLimit> {
     let guards = &objects.access.guards;
@@ -47,21 +48,27 @@ pub fn limit(kubernetes: &dyn Kubernetes, objects: &PoolObjects) -> Option<SizeL
     };
     let own = age(&objects.pool);
     let all = kubernetes.pools_of(&objects.key.namespace);
-    let older: Vec<&Arc<ASGMachinePool>> = all.iter().filter(|pool| age(pool) < own).collect();
+    let others = all.iter().filter(|pool| pool.name_any() != objects.key.name);
+    let (older, younger): (Vec<&Arc<ASGMachinePool>>, Vec<_>) = others.partition(|pool| age(pool) < own);
     let most = of_pool.as_ref().map_or(i32::MAX, |limit| limit.replicas);
-    let replicas = older.iter().map(|pool| i64::from(size_of(kubernetes, objects, pool, most))).sum();
+    let requested =
+        older.iter().map(|pool| requested_by(kubernetes, objects, pool).min(most).max(size_of(pool)));
+    let replicas = requested.chain(younger.iter().map(|pool| size_of(pool))).map(i64::from).sum();
     let of_namespace = guards.of_namespace_with(older.len(), replicas);
     of_pool.into_iter().chain(of_namespace).min_by_key(|limit| (limit.replicas, !limit.excludes))
 }
 
-/// The replicas of another pool of the namespace: those that it requests, as far as it may have them, or those that it has,
-/// also while it is paused or without its MachinePool. No user writes the list of its instances.
-fn size_of(kubernetes: &dyn Kubernetes, objects: &PoolObjects, pool: &ASGMachinePool, most: i32) -> i32 {
+fn requested_by(kubernetes: &dyn Kubernetes, objects: &PoolObjects, pool: &ASGMachinePool) -> i32 {
     let owner = owner_machine_pool(pool).map(|owner| objects.key.sibling(&owner.name));
-    let owner = owner.and_then(|owner| kubernetes.machine_pool(&owner));
-    let requested = owner.map_or(0, |owner| replicas(&pool.spec, &owner).0);
-    let has = i32::try_from(pool.spec.provider_id_list.len()).unwrap_or(i32::MAX);
-    requested.min(most).max(has)
+    owner.and_then(|owner| kubernetes.machine_pool(&owner)).map_or(0, |owner| replicas(&pool.spec, &owner).0)
+}
+
+/// The instances of a pool, also while it is paused or without its MachinePool: no user writes the list of them, and the
+/// status shows sooner what is launched.
+fn size_of(pool: &ASGMachinePool) -> i32 {
+    let listed = i32::try_from(pool.spec.provider_id_list.len()).unwrap_or(i32::MAX);
+    let group = pool.status.as_ref().and_then(|status| status.group.as_ref());
+    listed.max(group.map_or(0, |group| group.desired_capacity))
 }
 
 impl References {

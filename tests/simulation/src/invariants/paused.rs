@@ -91,7 +91,7 @@ impl Invariants {
             // A stalled watch may show a pause that is over.
             let shown = api.clusters.all_cached().any(|cluster| cluster.is_paused())
                 || api.pools.all_cached().any(|own| paused(own.annotations()));
-            let refused = api.pools.iter().any(|(_, own)| !api.may_call(&own));
+            let refused = api.pools.iter().any(|(_, own)| !api.may_call(own));
             (cluster, cluster || others || shown || refused)
         };
         let seen = &mut inner.paused;

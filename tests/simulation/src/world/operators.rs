@@ -33,7 +33,7 @@ impl World {
 
     /// The controllers check the identities, as they do from time to time.
     pub async fn check_identities(&mut self) {
-        for pool in identity::check(&self.context).await {
+        for pool in identity::check(&self.context, None).await {
             self.wake(pool);
         }
     }

@@ -257,7 +257,7 @@ impl World {
         let woken = tokio::select! {
             biased;
             () = self.journal.death() => Vec::new(),
-            woken = identity::check(&context) => woken,
+            woken = identity::check(&context, None) => woken,
         };
         for pool in woken {
             self.wake(pool);

@@ -207,3 +207,49 @@ async fn limits_of_size_apply_whatever_requests_replicas() -> Result<()> {
     world.delete_machine_pool(&second);
     world.run_until("it is deleted", SOON, |world| world.pool(&second).is_none()).await
 }
+
+/// A rollout of a pool at its limit replaces without surge, so that the pool never has more, however often it rolls out.
+// Rules: T3
+#[tokio::test(start_paused = true)]
+async fn a_rollout_of_a_pool_at_its_limit_has_no_surge() -> Result<()> {
+    let mut world = world();
+    world.guard("size", json!({"limits": {"maxReplicasPerPool": 3}}));
+    let pool = world.add_pool("workers", 9);
+    world.run_until("it has three", SOON, |world| world.in_service(&pool).len() == 3).await?;
+    for image in ["ami-0b1c2d3e", "ami-0a1b2c3d"] {
+        let before = world.in_service(&pool);
+        world.edit_pool(&pool, |pool| pool.spec.machine.image.id = Some(image.to_owned()));
+        for _ in 0..120 {
+            world.run_for(TimeDelta::seconds(30)).await?;
+            let desired = world.group(&pool).context("a group")?.desired;
+            ensure!(desired <= 3, "{image}: desired capacity {desired}");
+        }
+        let after = world.in_service(&pool);
+        ensure!(after.len() == 3 && after.is_disjoint(&before), "{before:?} {after:?}");
+    }
+    world.delete_guard("size");
+    reach(&mut world, &pool, 9).await
+}
+
+/// The replicas of a namespace are limited in whatever order its pools grow.
+// Rules: T3
+#[tokio::test(start_paused = true)]
+async fn an_older_pool_does_not_get_what_a_younger_one_has() -> Result<()> {
+    let mut world = world();
+    world.guard("size", json!({"limits": {"maxReplicas": 5}}));
+    let older = world.add_pool("older", 0);
+    world.run_for(TimeDelta::minutes(1)).await?;
+    let younger = world.add_pool("younger", 5);
+    reach(&mut world, &younger, 5).await?;
+    world.scale(&older, 5);
+    world
+        .run_until("it is told", SOON, |world| world.says(&older, GROUP_READY, "False", "NotAllowed"))
+        .await?;
+    world.run_for(TimeDelta::minutes(10)).await?;
+    ensure!(world.in_service(&older).is_empty() && world.in_service(&younger).len() == 5);
+    world.scale(&younger, 2);
+    world.run_until("it grows", TimeDelta::hours(1), |world| world.in_service(&older).len() == 3).await?;
+    world.run_for(TimeDelta::minutes(10)).await?;
+    ensure!(world.in_service(&older).len() == 3 && world.in_service(&younger).len() == 2);
+    Ok(())
+}

@@ -6,13 +6,14 @@ use anyhow::{Context, Result, ensure};
 use capasg_api::{
     conditions::{CLOUD_REACHABLE, GROUP_READY, LAUNCH_TEMPLATE_READY},
     names::{annotations, finalizers, tags},
+    pool::DeletionPolicy,
 };
 use capasg_fake_aws::{LogFilter, Service, Tree};
 use capasg_simulation::{Pool, Setup, World};
 use chrono::TimeDelta;
 use kube::ResourceExt as _;
 
-use crate::{SOON, ended_since, group_params, reach, running};
+use crate::{SOON, ended_since, group_params, reach, running, running_with};
 
 /// Every change that was asked of AWS in any account after a mark.
 fn mutations(world: &World, mark: u64) -> Vec<String> {
@@ -56,21 +57,31 @@ async fn credentials_of_another_account_change_nothing() -> Result<()> {
     Ok(())
 }
 
-/// A deletion with wrong credentials waits for the right ones.
+/// A deletion with wrong credentials waits for the right ones, also one that leaves the group behind: its hook would stay.
 #[tokio::test(start_paused = true)]
 async fn credentials_of_another_account_keep_a_deletion_waiting() -> Result<()> {
-    let (mut world, pool) = running(Setup::default(), 2).await?;
-    let mark = world.mark();
-    world.use_account("999988887777");
-    world.kill_process();
-    world.delete_machine_pool(&pool);
-    world.run_for(TimeDelta::minutes(30)).await?;
-    ensure!(mutations(&world, mark).is_empty(), "asked for {:?}", mutations(&world, mark));
-    ensure!(world.pool(&pool).is_some(), "the finalizer holds the pool");
-    world.use_account(capasg_fake_aws::DEFAULT_ACCOUNT);
-    // Nothing but time tells that the credentials are right again.
-    world.run_until("everything is gone", TimeDelta::hours(2), |world| world.is_gone(&pool)).await?;
-    ensure!(world.simulator.leftovers(None).is_empty(), "nothing is left");
+    for policy in [None, Some(DeletionPolicy::Orphan)] {
+        let (mut world, pool) =
+            running_with(Setup::default(), 2, |spec| spec.deletion_policy = policy).await?;
+        let mark = world.mark();
+        world.use_account("999988887777");
+        world.kill_process();
+        world.delete_machine_pool(&pool);
+        world.run_for(TimeDelta::minutes(30)).await?;
+        ensure!(mutations(&world, mark).is_empty(), "{policy:?}: asked for {:?}", mutations(&world, mark));
+        ensure!(world.pool(&pool).is_some(), "{policy:?}: the finalizer holds the pool");
+        ensure!(world.machines(&pool).len() == 2, "{policy:?}: its Machines stay");
+        world.use_account(capasg_fake_aws::DEFAULT_ACCOUNT);
+        // Nothing but time tells that the credentials are right again.
+        let gone = |world: &World| world.pool(&pool).is_none();
+        world.run_until("the pool is gone", TimeDelta::hours(2), gone).await?;
+        match policy {
+            None => ensure!(world.simulator.leftovers(None).is_empty(), "nothing is left"),
+            Some(_) => {
+                ensure!(world.group(&pool).is_some_and(|group| group.hooks.is_empty()), "its hook is left")
+            }
+        }
+    }
     Ok(())
 }
 

@@ -32,7 +32,8 @@ pub struct Sizing {
 /// The target number of instances: the replicas, and the surge of a rollout.
 #[must_use]
 pub fn target(desired: &Desired, surge: i32) -> i32 {
-    desired.replicas.saturating_add(surge)
+    let target = desired.replicas.saturating_add(surge);
+    desired.ceiling.map_or(target, |most| target.min(most.max(desired.replicas)))
 }
 
 /// Plans bounds and desired capacity, and chooses and releases victims.

@@ -86,9 +86,11 @@ pub fn settled(
             _ => ReplicaOwner::MachinePool,
         }
     };
-    if let Some(ceiling) = desired.ceiling {
-        // What a guard forbids is not launched; nothing is terminated because of it.
-        let most = ceiling.max(group.map_or(0, |group| group.capacity.desired));
+    // What a guard forbids is not launched; nothing is terminated because of it.
+    let most = desired.ceiling.map(|ceiling| ceiling.max(group.map_or(0, |group| group.capacity.desired)));
+    // Surges have to fit as well: otherwise they would count as what the pool has, and grow with each rollout.
+    desired.ceiling = most;
+    if let Some(most) = most {
         desired.replicas = desired.replicas.min(most);
         if let ReplicaOwner::External(bounds) = &mut desired.owner {
             (bounds.min, bounds.max) = (bounds.min.min(most), bounds.max.min(most));
@@ -96,6 +98,9 @@ pub fn settled(
     }
     // Percentages refer to this number.
     desired.rollout = spec.rollout(desired.replicas);
+    if let Some(most) = most {
+        desired.rollout = desired.rollout.with_surge_up_to((most - desired.replicas).max(0));
+    }
     desired.disruption = spec.disruption(desired.replicas);
     desired
 }

@@ -8,6 +8,7 @@ use chrono::TimeDelta;
 
 use crate::machine_pool::decide::deletion::remaining::draining;
 use crate::machine_pool::decide::deletion::unconfirmed;
+use crate::machine_pool::decide::group::confirm_absence;
 use crate::machine_pool::decide::machines::deletion;
 use crate::machine_pool::decide::rollout::instance_refresh;
 use crate::machine_pool::decide::termination::lifecycle_actions;
@@ -20,6 +21,20 @@ const REFRESHES: TimeDelta = TimeDelta::seconds(10);
 /// Cancels an instance refresh, releases the ASGMachines, deletes our hook.
 pub(super) fn decide(input: &Input<'_>) -> Plan {
     let observed = input.observed;
+    match observed.group {
+        // Its hook and its refreshes are not known.
+        GroupView::Unknown => return Plan::default(),
+        GroupView::Absent { settled: false, .. } => return Plan::of_deletion(DeletionPhase::DeletingGroup),
+        GroupView::Absent { settled: true, .. } => {
+            let (is_absent, confirmation) = confirm_absence(input);
+            if !is_absent {
+                let mut plan = Plan::of_deletion(DeletionPhase::DeletingGroup);
+                plan.add(Phase::Removal, confirmation);
+                return plan;
+            }
+        }
+        GroupView::Present { .. } => {}
+    }
     if let Some(plan) = stop_refresh(input) {
         return plan;
     }
@@ -66,7 +81,6 @@ fn delete_hook(input: &Input<'_>) -> (Option<DeletionPhase>, Part) {
             let write = Write::DeleteLifecycleHook { group: desired.group.clone(), hook: hook.name.clone() };
             (Some(DeletionPhase::DeletingGroup), Part::of(write))
         }
-        (GroupView::Unknown, _) => (None, Part::default()),
         _ => (Some(DeletionPhase::Done), Part::default()),
     }
 }
