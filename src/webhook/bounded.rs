@@ -37,14 +37,14 @@ impl<T> Listed<T> {
     ///
     /// # Errors
     /// The read fails, or would exceed the rate while nothing that is recent enough was read.
-    pub async fn get(&self, list: impl Future<Output = Result<Vec<T>>>) -> Result<Arc<Vec<T>>> {
+    pub async fn get(&self, read: impl Future<Output = Result<Vec<T>>>) -> Result<Arc<Vec<T>>> {
         let asked = Instant::now();
         // One list at a time; those who wait for it meanwhile take it, if it began after they asked.
         let mut last = self.last.lock().await;
         let is_new = last.as_ref().is_some_and(|(at, _)| *at >= asked);
         if !is_new && self.lists.take() {
             let at = Instant::now();
-            *last = Some((at, Arc::new(list.await?)));
+            *last = Some((at, Arc::new(read.await?)));
         }
         match &*last {
             Some((at, all)) if at.elapsed() < OLDEST => Ok(Arc::clone(all)),

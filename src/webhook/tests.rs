@@ -357,7 +357,7 @@ async fn pools_that_are_moved_or_restored_are_not_rejected() {
     let arn = "arn:aws:autoscaling:eu-west-1:123456789012:autoScalingGroup:u:autoScalingGroupName/any";
     let key = ("spec/machine/sshKeyName", json!("mine"));
     let known = || guarded(&json!({"sshKeyNames": []}));
-    assert!(rejection(known(), "CREATE", &having(&[key.clone()]), &Value::Null).await.is_some());
+    assert!(rejection(known(), "CREATE", &having(std::slice::from_ref(&key)), &Value::Null).await.is_some());
     for of_moved in [
         ("metadata/ownerReferences", owner),
         ("metadata/annotations", json!({annotations::OWNER_ID: "0123456789abcdef"})),

@@ -110,6 +110,8 @@ impl<'a> Rig<'a> {
             .args(["--namespace", &self.scenario.namespace, "--kubeconfig"])
             .arg(environment.management().api().kubeconfig())
             .envs(environment.cloud().env())
+            // The credentials of the user, not those of the manager.
+            .env("AWS_ACCESS_KEY_ID", "user")
             .output()
             .await?;
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

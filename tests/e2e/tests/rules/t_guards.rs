@@ -31,6 +31,44 @@ fn accepted(output: &Output) -> Result<()> {
     Ok(())
 }
 
+/// Members of a pool that the guard of the test denies, and what is said to each.
+fn denials(guard: &str) -> [(Vec<(&'static str, Value)>, String); 7] {
+    [
+        (
+            vec![("spec/subnets", json!([{"id": "subnet-0b1c2d3e"}]))],
+            format!("spec.subnets: ASGGuard {guard} does not allow subnet subnet-0b1c2d3e"),
+        ),
+        (
+            vec![("spec/machine/securityGroups", json!([{"id": "sg-0b1c2d3e"}]))],
+            format!(
+                "spec.machine.securityGroups: ASGGuard {guard} does not allow security group sg-0b1c2d3e"
+            ),
+        ),
+        (
+            vec![("spec/machine/iamInstanceProfile", json!("admin"))],
+            format!(
+                "spec.machine.iamInstanceProfile: ASGGuard {guard} does not allow instance profile admin"
+            ),
+        ),
+        (
+            vec![("spec/machine/image", json!({"ssmParameter": "/secret"}))],
+            format!("spec.machine.image.ssmParameter: ASGGuard {guard} does not allow SSM parameter /secret"),
+        ),
+        (
+            vec![("spec/machine/rootVolume", json!({"kmsKeyID": "alias/theirs"}))],
+            format!("spec.machine.rootVolume.kmsKeyID: ASGGuard {guard} does not allow KMS key alias/theirs"),
+        ),
+        (
+            vec![("spec/group", json!({"name": "team-a"})), ("spec/adoptionPolicy", json!("Adopt"))],
+            format!("spec.adoptionPolicy: ASGGuard {guard} denies the adoption of groups"),
+        ),
+        (
+            vec![("spec/minSize", json!(4))],
+            format!("spec.minSize: ASGGuard {guard} allows at most 3 replicas of a pool"),
+        ),
+    ]
+}
+
 // Rules: T1, T3
 #[tokio::test]
 async fn what_operators_deny_is_rejected_when_it_is_written() -> Result<()> {
@@ -65,36 +103,7 @@ async fn what_operators_deny_is_rejected_when_it_is_written() -> Result<()> {
         })
         .await?;
         let by_tags = json!([{"tags": {"tier": "node"}}]);
-        for (edits, denied) in [
-            (
-                vec![("spec/subnets", json!([{"id": "subnet-0b1c2d3e"}]))],
-                format!("spec.subnets: ASGGuard {guard} does not allow subnet subnet-0b1c2d3e"),
-            ),
-            (
-                vec![("spec/machine/securityGroups", json!([{"id": "sg-0b1c2d3e"}]))],
-                format!("spec.machine.securityGroups: ASGGuard {guard} does not allow security group sg-0b1c2d3e"),
-            ),
-            (
-                vec![("spec/machine/iamInstanceProfile", json!("admin"))],
-                format!("spec.machine.iamInstanceProfile: ASGGuard {guard} does not allow instance profile admin"),
-            ),
-            (
-                vec![("spec/machine/image", json!({"ssmParameter": "/secret"}))],
-                format!("spec.machine.image.ssmParameter: ASGGuard {guard} does not allow SSM parameter /secret"),
-            ),
-            (
-                vec![("spec/machine/rootVolume", json!({"kmsKeyID": "alias/theirs"}))],
-                format!("spec.machine.rootVolume.kmsKeyID: ASGGuard {guard} does not allow KMS key alias/theirs"),
-            ),
-            (
-                vec![("spec/group", json!({"name": "team-a"})), ("spec/adoptionPolicy", json!("Adopt"))],
-                format!("spec.adoptionPolicy: ASGGuard {guard} denies the adoption of groups"),
-            ),
-            (
-                vec![("spec/minSize", json!(4))],
-                format!("spec.minSize: ASGGuard {guard} allows at most 3 replicas of a pool"),
-            ),
-        ] {
+        for (edits, denied) in denials(&guard) {
             rejected(&created(rig, &edits).await?, &denied)?;
         }
         let elsewhere = rig.pool("new").in_region("eu-north-1").ours();

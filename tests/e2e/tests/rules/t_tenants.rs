@@ -163,7 +163,8 @@ async fn a_tenant_may_not_write_what_says_who_owns_a_group() -> Result<()> {
 
         let machine = json!({
             "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "ASGMachine",
-            "metadata": {"name": "forged"}, "spec": {"instanceID": "i-0a1b2c3d"},
+            "metadata": {"name": "forged"},
+            "spec": {"instanceID": "i-0a1b2c3d", "providerID": "aws:///eu-west-1a/i-0a1b2c3d"},
         });
         refused("may create ASGMachines", &machine).await?;
 

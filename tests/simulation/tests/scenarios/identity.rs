@@ -78,7 +78,8 @@ async fn credentials_of_another_account_keep_a_deletion_waiting() -> Result<()> 
         match policy {
             None => ensure!(world.simulator.leftovers(None).is_empty(), "nothing is left"),
             Some(_) => {
-                ensure!(world.group(&pool).is_some_and(|group| group.hooks.is_empty()), "its hook is left")
+                let unhooked = world.group(&pool).is_some_and(|group| group.hooks.is_empty());
+                ensure!(unhooked, "its hook is left");
             }
         }
     }
