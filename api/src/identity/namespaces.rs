@@ -9,7 +9,6 @@ use kube::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::ASGIdentity;
 use crate::crd::shapes;
 
 /// Namespaces, by name or by label. A namespace is selected if it is listed or if its labels match; a selection without both
@@ -42,14 +41,6 @@ impl NamespaceSelection {
                 !is_empty(selector)
                     && Selector::try_from(selector.clone()).is_ok_and(|selector| selector.matches(labels))
             })
-    }
-}
-
-impl ASGIdentity {
-    /// Whether the pools of a namespace, of which the labels are known or not, may use the identity.
-    #[must_use]
-    pub fn allows(&self, namespace: &str, labels: Option<&BTreeMap<String, String>>) -> bool {
-        self.spec.allowed_namespaces.as_ref().is_some_and(|allowed| allowed.contains(namespace, labels))
     }
 }
 

@@ -124,6 +124,14 @@ pub struct ASGIdentitySpec {
     pub event_queue: Option<String>,
 }
 
+impl ASGIdentity {
+    /// Whether the pools of a namespace, of which the labels are known or not, may use the identity.
+    #[must_use]
+    pub fn allows(&self, namespace: &str, labels: Option<&BTreeMap<String, String>>) -> bool {
+        self.spec.allowed_namespaces.as_ref().is_some_and(|allowed| allowed.contains(namespace, labels))
+    }
+}
+
 /// A role of IAM, and how it is assumed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
