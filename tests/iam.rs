@@ -312,8 +312,13 @@ fn foreign_group(world: &World) -> Result<()> {
     let data = Tree::new().with("ImageId", "ami-0a1b2c3d").with("InstanceType", "m7i.large");
     let template = Tree::new().with("LaunchTemplateName", "other").with("LaunchTemplateData", data);
     world.aws(Service::Ec2, "CreateLaunchTemplate", template)?;
+    let adoptable = Tree::new()
+        .with("Key", tags::ADOPTABLE_BY)
+        .with("Value", "default/*")
+        .with("PropagateAtLaunch", false);
     let group = Tree::new()
         .with("AutoScalingGroupName", aws_name("default", "prod", "workers"))
+        .with("Tags", vec![adoptable])
         .with("MinSize", 1)
         .with("MaxSize", 9)
         .with("DesiredCapacity", 2)

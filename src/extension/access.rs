@@ -50,7 +50,7 @@ impl Access for PoolAccess {
     async fn place(&self, request: &IdentityRequest, region: &str) -> Result<Place, NotAllowed> {
         let resolved = Box::pin(self.resolve(request)).await.map_err(|error| {
             let namespace = &request.namespace;
-            warn!(%error, namespace, "failed to read with which identity AWS is asked for a hook");
+            warn!(%error, namespace, "failed to read the identity for the checks of a hook");
             let message = "its identity cannot be read; the log of the extension has the error";
             NotAllowed(message.to_owned())
         })?;

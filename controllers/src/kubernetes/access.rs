@@ -7,7 +7,7 @@ use capasg_api::{ASGGuard, ASGIdentity};
 use capasg_cloud::SecretText;
 use serde_json::Value;
 
-use super::Result;
+use super::error::Result;
 use crate::ObjectKey;
 
 /// An access key as its Secret holds it.

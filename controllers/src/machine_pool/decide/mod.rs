@@ -34,6 +34,9 @@ use crate::machine_pool::model::{Decision, Input, Observation, Part, Phase, Plan
 /// How often a pool is observed whose bootstrap data is missing.
 const MISSING_BOOTSTRAP: TimeDelta = TimeDelta::seconds(30);
 
+/// How often a pool is observed that is limited below what it requests: other pools of its namespace may leave room.
+const LIMITED: TimeDelta = TimeDelta::seconds(30);
+
 /// Decides what to do for a pool in the state that was observed.
 #[must_use]
 pub fn decision(observation: &Observation, memory: &PoolMemory, now: DateTime<Utc>) -> Decision {
@@ -53,6 +56,9 @@ pub fn decision(observation: &Observation, memory: &PoolMemory, now: DateTime<Ut
             let mut decision = running(&input(facts));
             if observation.bootstrap.is_none() {
                 decision.plan.requeue_within(MISSING_BOOTSTRAP);
+            }
+            if facts.desired.ceiling.is_some_and(|most| facts.desired.replicas > most) {
+                decision.plan.requeue_within(LIMITED);
             }
             decision
         }

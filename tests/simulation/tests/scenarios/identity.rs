@@ -75,12 +75,11 @@ async fn credentials_of_another_account_keep_a_deletion_waiting() -> Result<()> 
         // Nothing but time tells that the credentials are right again.
         let gone = |world: &World| world.pool(&pool).is_none();
         world.run_until("the pool is gone", TimeDelta::hours(2), gone).await?;
-        match policy {
-            None => ensure!(world.simulator.leftovers(None).is_empty(), "nothing is left"),
-            Some(_) => {
-                let unhooked = world.group(&pool).is_some_and(|group| group.hooks.is_empty());
-                ensure!(unhooked, "its hook is left");
-            }
+        if policy.is_none() {
+            ensure!(world.simulator.leftovers(None).is_empty(), "nothing is left");
+        } else {
+            let unhooked = world.group(&pool).is_some_and(|group| group.hooks.is_empty());
+            ensure!(unhooked, "its hook is left");
         }
     }
     Ok(())
