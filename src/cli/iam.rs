@@ -100,6 +100,11 @@ pub struct IamPrintArgs {
     #[arg(long)]
     pub from_cluster: bool,
 
+    /// Print what the role of this ASGIdentity requires for the pools that use it, with `--from-cluster`. Defaults to the
+    /// pools that use the credentials of the manager.
+    #[arg(long, value_name = "NAME", requires = "from_cluster")]
+    pub identity: Option<String>,
+
     /// Kubeconfig of the management cluster, for `--from-cluster`. Defaults to `KUBECONFIG` or `~/.kube/config`.
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,

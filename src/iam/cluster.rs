@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result};
-use capasg_api::{ASGMachinePool, names::labels, pool::AdoptionPolicy};
+use capasg_api::{ASGIdentity, ASGMachinePool, names::labels, pool::AdoptionPolicy};
 use capasg_cloud::QueueName;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{Api, Client, ResourceExt as _, api::ListParams};
 
-use super::usage::{Usage, Used};
+use super::{
+    identities::Identities,
+    usage::{Usage, Used},
+};
 use crate::cli::EventQueues;
 
 /// The environment variable of the manager with its event queues.
@@ -16,18 +19,48 @@ const QUEUES: &str = "CAPASG_EVENT_QUEUE";
 /// The value of the provider's label.
 const PROVIDER: &str = "infrastructure-asg";
 
-/// Reads pools and the manager's Deployments, and adds what they use to what flags say, which comes first.
+/// Reads pools, identities and the manager's Deployments, and adds what the pools of an identity use to what flags say, which
+/// comes first. Without an identity, these are the pools that use the credentials of the manager.
 ///
 /// # Errors
-/// If the API server rejects a read, or Regions are of different partitions.
-pub async fn read(client: &Client, usage: Usage) -> Result<(Usage, Vec<String>)> {
+/// If the API server rejects a read, the identity does not exist, or Regions are of different partitions.
+pub async fn read(client: &Client, usage: Usage, identity: Option<&str>) -> Result<(Usage, Vec<String>)> {
     let pools: Api<ASGMachinePool> = Api::all(client.clone());
     let pools = pools.list(&ListParams::default()).await.context("cannot read ASGMachinePools")?.items;
     let selector = ListParams::default().labels(&format!("{}={PROVIDER}", labels::PROVIDER));
     let managers: Api<Deployment> = Api::all(client.clone());
     let managers = managers.list(&selector).await.context("cannot read Deployments")?.items;
     let queues: Vec<String> = managers.iter().flat_map(queues_of).collect();
-    merged(usage, &pools, &queues)
+    let identities: Api<ASGIdentity> = Api::all(client.clone());
+    let identities =
+        identities.list(&ListParams::default()).await.context("cannot read ASGIdentities")?.items;
+    of_identity(usage, &pools, &queues, &Identities(&identities), identity)
+}
+
+/// What the pools that use an identity, or the credentials of the manager, use in AWS.
+fn of_identity(
+    mut usage: Usage,
+    pools: &[ASGMachinePool],
+    queues: &[String],
+    identities: &Identities<'_>,
+    identity: Option<&str>,
+) -> Result<(Usage, Vec<String>)> {
+    let (own, others): (Vec<_>, Vec<_>) =
+        pools.iter().cloned().partition(|pool| identities.of_pool(pool).as_deref() == identity);
+    match identity {
+        Some(name) => identities.restrict(&mut usage, name)?,
+        None => identities.add_assumed(&mut usage, pools),
+    }
+    let (usage, mut warnings) = merged(usage, &own, queues)?;
+    let of_others: BTreeSet<String> = others.iter().filter_map(|pool| identities.of_pool(pool)).collect();
+    if identity.is_none() && !of_others.is_empty() {
+        let names: Vec<&str> = of_others.iter().map(String::as_str).collect();
+        warnings.push(format!(
+            "the pools that use the identities {} are not included: their roles have policies of their own (--identity)",
+            names.join(", ")
+        ));
+    }
+    Ok((usage, warnings))
 }
 
 /// The values of `--event-queue` of a Deployment.
@@ -197,5 +230,62 @@ mod tests {
         assert_eq!(usage.partition(), "aws-cn");
         let two = [pools[0].clone(), pool("a", "us-east-1", &json!({"image": {"id": "ami-0a1b2c3d"}}))];
         assert!(merged(Usage::default(), &two, &[]).is_err(), "no role is in two partitions");
+    }
+
+    #[test]
+    fn the_pools_of_each_identity_are_its_own() {
+        let identity = |name: &str, spec: Value| -> ASGIdentity {
+            serde_json::from_value(json!({
+                "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "ASGIdentity",
+                "metadata": {"name": name}, "spec": spec,
+            }))
+            .unwrap()
+        };
+        let hub = "arn:aws:iam::111122223333:role/hub";
+        let all = [
+            identity("hub", json!({"type": "Role", "role": {"arn": hub, "externalID": "x"}})),
+            identity(
+                "team",
+                json!({
+                    "type": "Role", "eventQueue": "events",
+                    "role": {"arn": "arn:aws:iam::444455556666:role/capasg", "sourceIdentityRef": {"name": "hub"}},
+                }),
+            ),
+            identity("manager", json!({"type": "Controller"})),
+            identity(
+                "loop",
+                json!({"type": "Role", "role": {"arn": hub, "sourceIdentityRef": {"name": "loop"}}}),
+            ),
+        ];
+        let using = |namespace: &str, region: &str, kind: &str, name: &str| {
+            let mut pool = pool(namespace, region, &json!({"image": {"id": "ami-0a1b2c3d"}}));
+            let used = json!({"kind": kind, "name": name, "origin": "Pool"});
+            pool.status = Some(serde_json::from_value(json!({"identity": used})).unwrap());
+            pool
+        };
+        let pools = [
+            pool("own", "eu-west-1", &json!({"image": {"id": "ami-0a1b2c3d"}})),
+            using("named", "eu-west-1", "ASGIdentity", "manager"),
+            using("team", "cn-north-1", "ASGIdentity", "team"),
+            using("loop", "us-east-1", "ASGIdentity", "loop"),
+            using("capa", "us-west-2", "AWSClusterRoleIdentity", "theirs"),
+        ];
+        let identities = Identities(&all);
+        let queues = ["capasg".to_owned()];
+        let (usage, warnings) = of_identity(Usage::default(), &pools, &queues, &identities, None).unwrap();
+        assert_eq!(usage.namespaces, set(&["named", "own"]));
+        assert_eq!(usage.regions, set(&["eu-west-1"]));
+        let assumed: Vec<_> =
+            usage.identities.iter().map(|one| (one.role.as_str(), one.external_id.as_deref())).collect();
+        assert_eq!(assumed, [(hub, Some("x"))]);
+        let [warning] = &warnings[..] else { panic!("{warnings:?}") };
+        assert!(warning.contains("AWSClusterRoleIdentity/theirs, loop, team"), "{warning}");
+        let (usage, warnings) =
+            of_identity(Usage::default(), &pools, &queues, &identities, Some("team")).unwrap();
+        assert_eq!(usage.namespaces, set(&["team"]));
+        assert_eq!(usage.account.as_deref(), Some("444455556666"));
+        assert_eq!(usage.queues, Used::Only(set(&["events"])));
+        assert!(usage.identities.is_empty() && warnings.is_empty(), "{warnings:?}");
+        assert!(of_identity(Usage::default(), &pools, &queues, &identities, Some("missing")).is_err());
     }
 }

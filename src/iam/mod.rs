@@ -2,6 +2,7 @@
 
 mod cluster;
 mod commands;
+mod identities;
 mod parts;
 mod policy;
 mod pretty;
@@ -35,7 +36,7 @@ pub async fn print(args: &IamPrintArgs) -> Result<()> {
     if args.from_cluster {
         let config = kubernetes::config(args.kubeconfig.as_deref()).await?;
         let client = Client::try_from(config).context("cannot prepare the Kubernetes client")?;
-        (usage, warnings) = cluster::read(&client, usage).await?;
+        (usage, warnings) = cluster::read(&client, usage, args.identity.as_deref()).await?;
     }
     warnings.extend(omitted(args, &usage));
     for warning in warnings {

@@ -142,8 +142,7 @@ async fn running(
     let template = gather::template(&inventory, objects).await;
     let pinned_image = gather::pinned_image(&inventory, objects, &template, owner.version());
     let used_groups = gather::pinned_security_groups(&inventory, objects, &template);
-    let named = memory.sources.named_image().cloned();
-    observation.named_image = named.or_else(|| references::reported_image(&objects.pool, owner.version()));
+    observation.named_image = memory.sources.named_image().cloned();
     observation.references = References::observe(
         context.kubernetes.as_ref(),
         &inventory,
@@ -153,6 +152,10 @@ async fn running(
         &mut observation.named_image,
     )
     .await?;
+    if pinned_image.is_some() && observation.references.available_image.is_none() {
+        // Shown until this process has read it, and never launched: a user may write the status.
+        observation.references.available_image = references::reported_image(&objects.pool, owner.version());
+    }
     observation.findings.extend(observation.references.findings.iter().cloned());
     let references = &observation.references;
     let Some(mut desired) = desired::desired(objects, references, bootstrap.as_ref(), used_groups.as_ref())

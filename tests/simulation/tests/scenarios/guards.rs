@@ -4,8 +4,9 @@ use anyhow::{Context as _, Result, ensure};
 use capasg_api::{
     conditions::{CLOUD_REACHABLE, GROUP_READY, LAUNCH_TEMPLATE_READY},
     names::annotations,
+    pool::ImageUpdatePolicy,
 };
-use capasg_fake_aws::{LogFilter, Settings};
+use capasg_fake_aws::{Fault, LogFilter, Settings};
 use capasg_simulation::{Pool, Setup, World};
 use chrono::TimeDelta;
 use kube::ResourceExt as _;
@@ -252,5 +253,28 @@ async fn an_older_pool_does_not_get_what_a_younger_one_has() -> Result<()> {
     world.run_until("it grows", TimeDelta::hours(1), |world| world.in_service(&older).len() == 3).await?;
     world.run_for(TimeDelta::minutes(10)).await?;
     ensure!(world.in_service(&older).len() == 3 && world.in_service(&younger).len() == 2);
+    Ok(())
+}
+
+/// An image that a user writes into the status is not launched while the parameter of the spec cannot be read.
+// Rules: T3
+#[tokio::test(start_paused = true)]
+async fn an_image_of_the_status_is_not_launched() -> Result<()> {
+    let (mut world, pool) = running_with(setup(), 2, |spec| {
+        spec.machine.image.id = None;
+        spec.machine.image.ssm_parameter = Some("/images/node/v{version}".to_owned());
+        spec.machine.image.update_policy = Some(ImageUpdatePolicy::RollOut);
+    })
+    .await?;
+    world.fault(Fault::error("GetParameter", 400, "ThrottlingException", "Rate exceeded").times(None));
+    world.kill_process();
+    world.edit_pool(&pool, |pool| {
+        let image = pool.status.get_or_insert_default().image.get_or_insert_default();
+        image.available_id = Some("ami-0b1c2d3e".to_owned());
+    });
+    world.run_for(TimeDelta::hours(1)).await?;
+    world.scale(&pool, 3);
+    reach(&mut world, &pool, 3).await?;
+    ensure!(world.instances(&pool).iter().all(|one| one.image == "ami-0a1b2c3d"), "{}", world.describe());
     Ok(())
 }

@@ -89,9 +89,9 @@ impl References {
 
 /// The image of the parameter that the previous leader reported.
 #[must_use]
-pub fn reported_image(pool: &ASGMachinePool, version: Option<&str>) -> Option<NamedImage> {
-    let reported = pool.status.as_ref()?.image.as_ref()?.available_id.clone()?;
-    Some((pool.spec.machine.image.ssm_parameter_for(version).ok()??, reported))
+pub fn reported_image(pool: &ASGMachinePool, version: Option<&str>) -> Option<String> {
+    pool.spec.machine.image.ssm_parameter_for(version).ok()??;
+    pool.status.as_ref()?.image.as_ref()?.available_id.clone()
 }
 
 /// The image that the parameter names now. If it cannot be read, it is the one that was read last, so that the desired
