@@ -159,15 +159,16 @@ impl ASGMachinePoolSpec {
         let max_surge = budget.max_surge.map_or(1, |surge| count(&surge, replicas, Rounding::Up));
         let max_unavailable = budget.max_unavailable.map_or(0, |some| count(&some, replicas, Rounding::Down));
         let seconds = |seconds: i32| TimeDelta::seconds(i64::from(seconds));
-        ResolvedRollout {
+        let rollout = ResolvedRollout {
             type_: strategy.type_.unwrap_or(RolloutType::RollingUpdate),
             max_surge,
-            max_unavailable: if max_surge == 0 { max_unavailable.max(1) } else { max_unavailable },
+            max_unavailable,
             mode: rollout.mode.unwrap_or(RolloutMode::Automatic),
             after: rollout.after.as_deref().and_then(instant),
             max_instance_lifetime: rollout.max_instance_lifetime_seconds.map(seconds),
             progress_deadline: self.progress_deadline(rollout.progress_deadline_seconds),
-        }
+        };
+        rollout.with_surge_up_to(max_surge)
     }
 
     /// At most half of the shortest window, so that a rollout that fails in each window exceeds its deadline too.

@@ -17,10 +17,10 @@ pub use remaining::Waiting;
 pub fn decide(input: &Input<'_>, waiting: Waiting) -> Plan {
     let Input { desired, observed, .. } = *input;
     let mut plan = match &observed.group {
-        _ if desired.orphan_on_deletion => orphan::decide(input),
-        // What the deletion waits for is unknown yet.
+        // What the deletion waits for is unknown yet, and so are hooks and refreshes of a group that is left behind.
         GroupView::Unknown => Plan::default(),
         GroupView::Absent { settled: false, .. } => Plan::of_deletion(DeletionPhase::DeletingGroup),
+        _ if desired.orphan_on_deletion => orphan::decide(input),
         GroupView::Absent { settled: true, .. } => absent::decide(input, waiting),
         GroupView::Present { group, .. } => match not_owned(desired, group) {
             Some(blocker) => {

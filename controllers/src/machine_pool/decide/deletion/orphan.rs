@@ -21,19 +21,13 @@ const REFRESHES: TimeDelta = TimeDelta::seconds(10);
 /// Cancels an instance refresh, releases the ASGMachines, deletes our hook.
 pub(super) fn decide(input: &Input<'_>) -> Plan {
     let observed = input.observed;
-    match observed.group {
-        // Its hook and its refreshes are not known.
-        GroupView::Unknown => return Plan::default(),
-        GroupView::Absent { settled: false, .. } => return Plan::of_deletion(DeletionPhase::DeletingGroup),
-        GroupView::Absent { settled: true, .. } => {
-            let (is_absent, confirmation) = confirm_absence(input);
-            if !is_absent {
-                let mut plan = Plan::of_deletion(DeletionPhase::DeletingGroup);
-                plan.add(Phase::Removal, confirmation);
-                return plan;
-            }
+    if observed.group.present().is_none() {
+        let (is_absent, confirmation) = confirm_absence(input);
+        if !is_absent {
+            let mut plan = Plan::of_deletion(DeletionPhase::DeletingGroup);
+            plan.add(Phase::Removal, confirmation);
+            return plan;
         }
-        GroupView::Present { .. } => {}
     }
     if let Some(plan) = stop_refresh(input) {
         return plan;
