@@ -105,7 +105,13 @@ impl Addons {
         let options = ManagerOptions {
             name: format!("addons-{namespace}"),
             leader_elect,
-            args: vec![format!("--namespace={namespace}"), "--allow-http-repositories=true".to_owned()],
+            // A machine that stands still for seconds must not cost the Lease: whoever loses it exits.
+            args: vec![
+                format!("--namespace={namespace}"),
+                "--allow-http-repositories=true".to_owned(),
+                "--leader-elect-lease-duration=75s".to_owned(),
+                "--leader-elect-renew-deadline=60s".to_owned(),
+            ],
             ..ManagerOptions::default()
         };
         let plan = rig.scenario.environment.plan_addons(management, options).await?;

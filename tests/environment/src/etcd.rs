@@ -37,6 +37,9 @@ impl Etcd {
             .flag("--initial-cluster", format!("default={peer}"))
             // The data does not outlive the run, so it need not survive a power cut.
             .arg("--unsafe-no-fsync")
+            // A request times out after 5 s and two of these: the machine may stand still for seconds.
+            .flag("--heartbeat-interval", "400")
+            .flag("--election-timeout", "4000")
             .flag("--log-level", "warn")
             .start(run)?;
         wait_until(Duration::from_mins(2), "etcd healthy", || async {

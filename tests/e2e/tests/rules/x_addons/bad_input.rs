@@ -192,9 +192,11 @@ impl<'a> Lab<'a> {
             } else {
                 condition_of(&self.addons.release_of(case.name, CLUSTER).await?, "HelmReleaseReady")
             };
+            // After an installation that failed, Helm has a release to upgrade: the second attempt may be here already.
             let message = found["message"].as_str().unwrap_or_default();
+            let first = message.replace(": helm upgrade: ", ": helm install: ");
             // What follows is Go's own message.
-            let is_said = if words.ends_with(' ') { message.starts_with(words) } else { message == words };
+            let is_said = if words.ends_with(' ') { message.starts_with(words) } else { first == words };
             let is = found["status"] == "False" && found["reason"] == reason && is_said;
             Ok(Look::from_option(is.then(|| message.to_owned()), found.to_string()))
         })
