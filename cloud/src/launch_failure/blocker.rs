@@ -1,5 +1,7 @@
 //! What blocks a launch: the one table from AWS's messages to what a user has to do. Pure.
 
+use super::state_reason;
+
 /// What blocks a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LaunchBlocker {
@@ -15,6 +17,8 @@ pub enum LaunchBlocker {
     Image,
     /// The instance profile, or AWS's own role, cannot be used.
     Role,
+    /// The account has no service-linked role for Spot Instances.
+    SpotRole,
     /// The SSH key does not exist.
     Key,
     /// The security group does not exist or belongs to another VPC.
@@ -32,7 +36,7 @@ pub enum LaunchBlocker {
 use LaunchBlocker as Is;
 
 /// EC2's codes, the part before a dot where there are several of a kind. They win over phrases.
-const CODES: [(&str, LaunchBlocker); 24] = [
+const CODES: [(&str, LaunchBlocker); 23] = [
     ("InsufficientInstanceCapacity", Is::Capacity),
     ("InsufficientHostCapacity", Is::Capacity),
     ("InsufficientCapacity", Is::Capacity),
@@ -48,7 +52,6 @@ const CODES: [(&str, LaunchBlocker); 24] = [
     ("InvalidAMIId", Is::Image),
     ("InvalidIamInstanceProfile", Is::Role),
     ("UnauthorizedOperation", Is::Role),
-    ("AuthFailure", Is::Role),
     ("InvalidKeyPair", Is::Key),
     ("InvalidGroup", Is::SecurityGroup),
     ("InvalidSecurityGroupID", Is::SecurityGroup),
@@ -60,8 +63,13 @@ const CODES: [(&str, LaunchBlocker); 24] = [
 ];
 
 /// Phrases in lower case, the more specific first: a message about a rejected template names the image, key or profile.
-const PHRASES: [(&str, LaunchBlocker); 28] = [
+const PHRASES: [(&str, LaunchBlocker); 32] = [
     ("client.internalerror", Is::Encryption),
+    // EC2 rejects an image that is not shared, and the missing role for Spot Instances, with codes about authorization.
+    ("not authorized for image", Is::Image),
+    ("servicelinkedrolecreationnotpermitted", Is::SpotRole),
+    ("service-linked role for ec2 spot", Is::SpotRole),
+    ("authfailure", Is::Role),
     ("client.invalidkmskey", Is::Encryption),
     ("kms key", Is::Encryption),
     ("not enough free addresses", Is::Addresses),
@@ -104,6 +112,9 @@ impl LaunchBlocker {
             CODES.iter().find(|(name, _)| *name == kind).map(|(_, blocker)| *blocker)
         };
         if let Some(code) = code(message) {
+            if let Some(blocker) = state_reason::blocker(code) {
+                return blocker;
+            }
             if let Some(blocker) = known(code) {
                 return blocker;
             }
@@ -131,6 +142,10 @@ impl LaunchBlocker {
             Self::Role => {
                 "Correct the instance profile, or the permissions of AWS's service-linked role for Auto Scaling"
             }
+            Self::SpotRole => {
+                "Create the service-linked role for Spot Instances once for the account: aws iam \
+                 create-service-linked-role --aws-service-name spot.amazonaws.com"
+            }
             Self::Key => "Specify an EC2 key pair that exists in the region",
             Self::SecurityGroup => "Specify a security group that exists in the VPC of the subnets",
             Self::Encryption => {
@@ -146,9 +161,11 @@ impl LaunchBlocker {
     }
 }
 
-/// The code that AWS puts before its text: after the introduction of a mixed group, before ` - ` or a colon.
+/// The code that AWS puts before its text: after the introduction of a mixed group, or of the reason of a termination,
+/// before ` - ` or a colon.
 fn code(message: &str) -> Option<&str> {
-    let rest = MIXED.iter().find_map(|prefix| message.strip_prefix(prefix)).unwrap_or(message).trim_start();
+    let introduced = || MIXED.iter().find_map(|prefix| message.strip_prefix(prefix));
+    let rest = state_reason::quoted(message).or_else(introduced).unwrap_or(message).trim_start();
     let (code, _) = rest.split_once(" - ").or_else(|| rest.split_once(": "))?;
     let is_code = code.chars().all(|c| c.is_ascii_alphanumeric() || c == '.')
         && code.starts_with(|c: char| c.is_ascii_uppercase());

@@ -2,6 +2,7 @@
 //! never fails for it. Pure.
 
 mod blocker;
+mod state_reason;
 #[cfg(test)]
 mod tests;
 
@@ -34,8 +35,9 @@ pub struct LaunchFailure {
 }
 
 impl LaunchFailure {
-    /// The failure that an activity reports; `None` if it reports none. A cancelled launch is one only if the table knows its
-    /// message: this controller terminates instances that are still starting, too.
+    /// The failure that an activity reports; `None` if it reports none. A cancelled launch is one if its instance died: the
+    /// message has the reason of the termination, which is not a call of a user or of this controller, or the table knows
+    /// it. Otherwise a scale-in called the launch off.
     #[must_use]
     pub fn of(activity: &ScalingActivity) -> Option<Self> {
         let failed = matches!(activity.status, ActivityStatus::Failed | ActivityStatus::Cancelled);
@@ -45,9 +47,13 @@ impl LaunchFailure {
         let status = activity.status_message.as_deref().unwrap_or_default().trim();
         let message = status.strip_suffix(TAIL).unwrap_or(status).trim_end().to_owned();
         let blocker = LaunchBlocker::of(&message);
-        if message.is_empty()
-            || (activity.status == ActivityStatus::Cancelled && blocker == LaunchBlocker::Unknown)
-        {
+        let is_failure = match activity.status {
+            ActivityStatus::Cancelled => {
+                state_reason::died(&message).unwrap_or(blocker != LaunchBlocker::Unknown)
+            }
+            _ => !message.is_empty(),
+        };
+        if !is_failure {
             return None;
         }
         Some(Self {

@@ -197,6 +197,78 @@ fn what_is_no_failed_launch_is_none() {
     assert_eq!(LaunchFailure::of(&silent), None);
 }
 
+/// What Auto Scaling writes when an instance dies before it is in service.
+fn death(reason: &str) -> String {
+    format!(
+        "Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: {reason}"
+    )
+}
+
+/// `StateReason` in the EC2 API reference.
+const DOCUMENTED: [&str; 12] = [
+    "Server.InsufficientInstanceCapacity",
+    "Server.InternalError",
+    "Server.ScheduledStop",
+    "Server.SpotInstanceShutdown",
+    "Server.SpotInstanceTermination",
+    "Client.InstanceInitiatedShutdown",
+    "Client.InstanceTerminated",
+    "Client.InternalError",
+    "Client.InvalidSnapshot.NotFound",
+    "Client.UserInitiatedHibernate",
+    "Client.UserInitiatedShutdown",
+    "Client.VolumeLimitExceeded",
+];
+
+// Pains: P46
+#[test]
+fn every_death_at_launch_is_a_failure_unless_a_user_caused_it() {
+    let known: Vec<_> = state_reason::CODES.iter().map(|(code, _)| *code).collect();
+    assert_eq!(known, DOCUMENTED);
+    for (code, blocker) in state_reason::CODES {
+        let message = death(&format!("{code}: the text of AWS"));
+        let found = LaunchFailure::of(&activity("Cancelled", &message));
+        assert_eq!(found.as_ref().map(|failure| failure.blocker), blocker, "{code}");
+        assert!(found.is_none_or(|failure| failure.message == message), "AWS's words are kept: {code}");
+    }
+    for (reason, blocker) in [
+        ("Client.VolumeLimitExceeded: Volume limit exceeded", Is::Quota),
+        ("Client.SnapshotLimitExceeded: too many", Is::Quota),
+        ("Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state", Is::Encryption),
+        ("Server.CodeOfTomorrow: something else", Is::Unknown),
+        ("Client.UserInitiatedShutdownOfTomorrow: something else", Is::Unknown),
+        ("words without a code", Is::Unknown),
+        ("", Is::Unknown),
+    ] {
+        let found = LaunchFailure::of(&activity("Cancelled", &death(reason)));
+        assert_eq!(found.map(|failure| failure.blocker), Some(blocker), "{reason}");
+    }
+    let unexplained = "Instance became unhealthy while waiting for instance to be in InService state.";
+    assert!(LaunchFailure::of(&activity("Cancelled", unexplained)).is_some());
+}
+
+#[test]
+fn codes_about_authorization_are_not_always_about_the_role() {
+    for (message, blocker) in [
+        ("AuthFailure - Not authorized for images: [ami-0a1b2c3d]", Is::Image),
+        ("Not authorized for images: [ami-0a1b2c3d]", Is::Image),
+        (
+            "AuthFailure.ServiceLinkedRoleCreationNotPermitted - The provided credentials do not have permission to \
+             create the service-linked role for EC2 Spot Instances.",
+            Is::SpotRole,
+        ),
+        (
+            "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances.",
+            Is::SpotRole,
+        ),
+        ("AuthFailure - The caller may not use this.", Is::Role),
+        ("UnauthorizedOperation - You are not authorized to perform this operation.", Is::Role),
+    ] {
+        let mixed = format!("Could not launch Spot Instances. {message}");
+        assert_eq!((LaunchBlocker::of(message), LaunchBlocker::of(&mixed)), (blocker, blocker), "{message}");
+    }
+}
+
 #[test]
 fn a_launch_that_was_called_off_counts_only_with_known_words() {
     assert_eq!(

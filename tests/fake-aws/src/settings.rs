@@ -50,6 +50,8 @@ pub struct Settings {
     pub batch_ends: BatchEnds,
     /// Launched machines die at once, as with an encryption key that AWS's role may not use. Default false.
     pub launches_die: bool,
+    /// Why they die: a code of EC2's `StateReason` and its text. Default `Client.InternalError: Client error on launch.`
+    pub launches_die_of: String,
     /// Machines are launched from the version before the one that the group names: what an adapter or another
     /// implementation of the API may report. Default false.
     pub launches_older_version: bool,
@@ -122,6 +124,7 @@ impl Default for Settings {
             repeated_end_decrements: true,
             batch_ends: BatchEnds::Atomic,
             launches_die: false,
+            launches_die_of: "Client.InternalError: Client error on launch.".to_owned(),
             launches_older_version: false,
             give_up_millis: 86_400_000,
             event_millis: 500,

@@ -29,7 +29,7 @@ pub fn reason(blocker: LaunchBlocker) -> &'static str {
         LaunchBlocker::Addresses => scaling_healthy::NO_FREE_ADDRESSES,
         LaunchBlocker::Image => scaling_healthy::IMAGE_UNUSABLE,
         LaunchBlocker::Key | LaunchBlocker::Encryption => scaling_healthy::KEY_UNUSABLE,
-        LaunchBlocker::Role => scaling_healthy::ROLE_UNUSABLE,
+        LaunchBlocker::Role | LaunchBlocker::SpotRole => scaling_healthy::ROLE_UNUSABLE,
         LaunchBlocker::SecurityGroup
         | LaunchBlocker::TypeInZone
         | LaunchBlocker::Template

@@ -334,9 +334,11 @@ fn died(region: &mut Region, id: &str) {
     let Some(own) = membership(region, id) else { return };
     let (name, activity) = (own.group.clone(), own.activity.take());
     if let Some(sequence) = activity {
-        let words = "Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: \
-                     Client.InternalError: Client error on launch.";
-        activities::finish(region, &name, sequence, Status::Cancelled, Some(words));
+        let words = format!(
+            "Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: {}",
+            region.settings.launches_die_of
+        );
+        activities::finish(region, &name, sequence, Status::Cancelled, Some(&words));
     }
     if let Some(instance) = region.state.instances.get_mut(id) {
         instance.state = Ec2State::Terminated;

@@ -176,6 +176,34 @@ async fn instances_that_stop_at_launch_are_reported_and_recover() -> Result<()> 
     .await
 }
 
+/// Whatever an instance dies of at launch is reported in AWS's words, and the group does not launch without end.
+// Pains: P46
+#[tokio::test(start_paused = true)]
+async fn every_death_at_launch_is_reported_and_recovers() -> Result<()> {
+    for (words, reason) in [
+        ("Client.VolumeLimitExceeded: Volume limit exceeded", "QuotaExceeded"),
+        ("Client.InvalidSnapshot.NotFound: The specified snapshot was not found.", "ImageUnusable"),
+        ("Server.CodeOfTomorrow: something that is not documented", "LaunchFailed"),
+    ] {
+        let die = |world: &World, die| {
+            let scope = world.scope();
+            let mut settings = world.simulator.settings(Some(&scope));
+            settings.launches_die = die;
+            words.clone_into(&mut settings.launches_die_of);
+            world.simulator.set_settings(Some(&scope), &settings);
+        };
+        fails_and_heals(
+            Setup::default(),
+            |world| die(world, true),
+            reason,
+            words,
+            |world, _| die(world, false),
+        )
+        .await?;
+    }
+    Ok(())
+}
+
 /// Correcting the spec is enough, and seen at once.
 // Pains: P46
 #[tokio::test(start_paused = true)]
