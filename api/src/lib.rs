@@ -9,6 +9,7 @@
 //! * [`names`]: every label, annotation, finalizer, tag, event reason and derived name.
 //! * [`capi`]: the fields that are read of Cluster API's own kinds.
 //! * [`errors`]: errors of the Kubernetes client in words, without bodies of responses.
+//! * [`fit`]: what cuts a status to the limits of its schema.
 //! * [`crd`]: the `CustomResourceDefinition`s, as they are shipped.
 
 pub mod admission;
@@ -16,6 +17,7 @@ pub mod capi;
 pub mod conditions;
 pub mod crd;
 pub mod errors;
+pub mod fit;
 pub mod guard;
 pub mod identity;
 pub mod machine;

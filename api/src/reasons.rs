@@ -132,6 +132,10 @@ pub mod launch_template_ready {
     ///
     /// Remedy: select subnets and security groups of one VPC.
     pub const SECURITY_GROUP_IN_ANOTHER_VPC: &str = "SecurityGroupInAnotherVPC";
+    /// spec.machine.securityGroups selects more security groups than a network interface takes.
+    ///
+    /// Remedy: narrow `spec.machine.securityGroups`: name groups by ID, or use tags that fewer groups have.
+    pub const TOO_MANY_SECURITY_GROUPS: &str = "TooManySecurityGroups";
     /// The instance profile is in another account than the pool.
     ///
     /// Remedy: use an instance profile of the account, or the credentials of the other account.

@@ -24,7 +24,7 @@ pub use types::{
     TERMINATION_PENDING, UP_TO_DATE, is_negative,
 };
 
-use crate::time::to_kubernetes;
+use crate::{fit, time::to_kubernetes};
 
 /// The maximum length of a message that the API server accepts.
 const MAX_MESSAGE_LENGTH: usize = 32_768;
@@ -73,7 +73,7 @@ impl Finding {
 /// `Paused` last, the others by name. A message that is longer than the API server accepts is truncated.
 pub fn set(conditions: &mut Vec<Condition>, finding: Finding, generation: i64, now: DateTime<Utc>) {
     let status = finding.status.as_str();
-    let message = truncate(finding.message.into_owned());
+    let message = fit::text(finding.message.into_owned(), MAX_MESSAGE_LENGTH);
     if let Some(condition) = conditions.iter_mut().find(|condition| condition.type_ == finding.type_) {
         if condition.status != status {
             condition.last_transition_time = to_kubernetes(now);
@@ -123,16 +123,6 @@ fn order(a: &str, b: &str) -> Ordering {
         _ => 1,
     };
     rank(a).cmp(&rank(b)).then_with(|| a.cmp(b))
-}
-
-/// Truncates at a character boundary. The API server counts characters; counting bytes is stricter.
-fn truncate(mut message: String) -> String {
-    const ELLIPSIS: &str = " …";
-    if message.len() > MAX_MESSAGE_LENGTH {
-        message.truncate(message.floor_char_boundary(MAX_MESSAGE_LENGTH - ELLIPSIS.len()));
-        message.push_str(ELLIPSIS);
-    }
-    message
 }
 
 #[cfg(test)]
@@ -212,7 +202,11 @@ mod tests {
             at(0),
         );
         let message = &get(&conditions, GROUP_READY).unwrap().message;
-        assert!(message.len() <= MAX_MESSAGE_LENGTH && message.ends_with("é …"));
+        assert!(
+            message.len() <= MAX_MESSAGE_LENGTH
+                && message.ends_with(" more characters")
+                && message.contains("é … and ")
+        );
     }
 
     // Rules: F2

@@ -55,6 +55,15 @@ pub(crate) fn quantities(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// Numbers by the name of what is counted.
+pub(crate) fn counts(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "maxProperties": 32,
+        "additionalProperties": { "type": "integer", "format": "int32", "minimum": 0 },
+    })
+}
+
 /// A count, or a percentage from `0%` to `100%`.
 pub(crate) fn count_or_percentage(_: &mut SchemaGenerator) -> Schema {
     json_schema!({

@@ -168,6 +168,13 @@ pub struct ASGMachinePoolStatus {
     #[schemars(length(max = 64), inner(length(min = 1, max = 64)))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub security_group_ids: Vec<String>,
+
+    /// Numbers of items that lists of this status lack because they are longer than the API allows, by the path of the list,
+    /// such as `securityGroupIDs`. Absent if all are complete.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "shapes::counts")]
+    #[x_kube(merge_strategy = MapMerge::Granular)]
+    pub omitted: BTreeMap<String, i32>,
 }
 
 /// Whether the object was provisioned once. It is never reset (B5).

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use capasg_api::errors;
+use capasg_api::{errors, fit};
 use kube::{
     Client, Resource,
     runtime::events::{Event, EventType, Recorder, Reporter},
@@ -48,8 +48,7 @@ impl Publisher {
     /// Publishes; a failure is only logged, since nothing may depend on an event.
     pub(super) async fn publish(&self, event: KubeEvent) {
         let reference = event.regarding.object_ref(&());
-        let mut note = event.message;
-        note.truncate(note.floor_char_boundary(NOTE_LIMIT));
+        let note = fit::text(event.message, NOTE_LIMIT);
         let published = Published {
             regarding: ObjectKey::of(event.regarding.as_ref()),
             reason: event.reason,

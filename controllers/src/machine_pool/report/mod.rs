@@ -21,8 +21,9 @@ mod tests;
 mod text;
 
 use capasg_api::{
-    ASGMachinePoolStatus,
+    ASGMachine, ASGMachinePool, ASGMachinePoolStatus,
     conditions::{self, paused},
+    fit::fit,
 };
 use kube::ResourceExt;
 
@@ -109,7 +110,7 @@ async fn write(context: &Context, input: &Input<'_>, machines: &Machines, memory
     let now = context.clock.now();
     if let Some(observed) = input.observed.filter(|observed| shows_instances(observed, input.plan)) {
         for machine in &machines.asg_machines {
-            let status = machine::status(machine, observed, input, memory, now);
+            let status = fit::<ASGMachine>(machine::status(machine, observed, input, memory, now));
             if machine.status.as_ref() != Some(&status) {
                 let write = KubeWrite::PatchAsgMachineStatus {
                     machine: ObjectKey::of(machine.as_ref()),
@@ -158,7 +159,7 @@ async fn report_paused(context: &Context, observation: &Observation, memory: &Po
     context.observer.reported(&objects.key, metrics::gauges(objects, &status, None, memory));
     write_status(context, objects, status, true).await?;
     for machine in &machines.asg_machines {
-        let status = machine::paused_status(machine, objects, now);
+        let status = fit::<ASGMachine>(machine::paused_status(machine, objects, now));
         if machine.status.as_ref() != Some(&status) {
             let write = KubeWrite::PatchAsgMachineStatus {
                 machine: ObjectKey::of(machine.as_ref()),
@@ -196,6 +197,7 @@ async fn write_status(
     status: ASGMachinePoolStatus,
     repeats: bool,
 ) -> Result<()> {
+    let status = fit::<ASGMachinePool>(status);
     if objects.pool.status.as_ref() == Some(&status) {
         return Ok(());
     }

@@ -2,6 +2,7 @@
 
 use capasg_api::{
     conditions::{Finding, SCALING_HEALTHY, Status},
+    fit,
     pool::LaunchFailureStatus,
     reasons::{INTERNAL_ERROR, scaling_healthy},
     time::to_kubernetes,
@@ -63,7 +64,7 @@ pub fn message(blocked: &Blocked) -> String {
 pub fn last_failure(blocked: &Blocked) -> LaunchFailureStatus {
     LaunchFailureStatus {
         reason: reason(blocked.blocker).to_owned(),
-        message: blocked.message.chars().take(MAX_MESSAGE).collect(),
+        message: fit::text(blocked.message.clone(), MAX_MESSAGE),
         instance_type: blocked.first.instance_type.clone(),
         availability_zone: blocked.first.zone.clone(),
         time: to_kubernetes(blocked.since),
@@ -211,6 +212,7 @@ mod tests {
         assert_eq!(from_kubernetes(&last.time).timestamp(), 1_700_000_000);
         let mut long = blocked(&[]);
         long.message = "x".repeat(5_000);
-        assert_eq!(last_failure(&long).message.len(), MAX_MESSAGE);
+        let message = last_failure(&long).message;
+        assert!(message.len() <= MAX_MESSAGE && message.ends_with(" more characters"), "{message}");
     }
 }

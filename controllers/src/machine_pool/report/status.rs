@@ -135,9 +135,12 @@ fn resolved(status: &mut ASGMachinePoolStatus, input: &Input<'_>, observed: &Obs
         let subnet =
             |s: &capasg_cloud::Subnet| SubnetStatus { id: s.id.clone(), availability_zone: s.zone.clone() };
         status.subnets = input.references.zones.iter().map(subnet).collect();
+        // The list is complete again until it is cut.
+        status.omitted.remove("subnets");
     }
     if input.objects.machine_pool.is_some() && input.references.failed.is_empty() {
         status.security_group_ids.clone_from(&input.references.security_groups);
+        status.omitted.remove("securityGroupIDs");
     }
 }
 

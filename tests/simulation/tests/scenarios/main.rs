@@ -43,6 +43,7 @@ mod scale_in;
 mod scaling;
 mod second_manager;
 mod simulation;
+mod status_limits;
 mod surge;
 mod upgrade;
 mod user_data;

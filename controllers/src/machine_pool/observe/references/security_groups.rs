@@ -5,12 +5,17 @@ use std::collections::BTreeSet;
 use capasg_api::{
     conditions::LAUNCH_TEMPLATE_READY,
     pool::SecurityGroupSelector,
-    reasons::launch_template_ready::{NOT_ALLOWED, SECURITY_GROUP_IN_ANOTHER_VPC, SECURITY_GROUP_NOT_FOUND},
+    reasons::launch_template_ready::{
+        NOT_ALLOWED, SECURITY_GROUP_IN_ANOTHER_VPC, SECURITY_GROUP_NOT_FOUND, TOO_MANY_SECURITY_GROUPS,
+    },
 };
 use capasg_cloud::Selector;
 
 use super::place::{Place, describe};
 use crate::machine_pool::model::References;
+
+/// The most security groups that a network interface takes with the highest quota; the default quota is 5.
+const MOST: usize = 16;
 
 impl References {
     /// Resolves the security groups; `used` are those that the group launches with.
@@ -69,6 +74,14 @@ impl References {
         let guards = &place.objects.access.guards;
         if let Some(why) = ids.iter().find_map(|id| guards.security_group(id)) {
             self.deny(LAUNCH_TEMPLATE_READY, NOT_ALLOWED, &format!("spec.machine.securityGroups: {why}"));
+        }
+        if ids.len() > MOST {
+            let message = format!(
+                "spec.machine.securityGroups selects {} security groups; a network interface takes at most {MOST}, and 5 \
+                 with the default quota. Narrow spec.machine.securityGroups.",
+                ids.len()
+            );
+            self.miss(LAUNCH_TEMPLATE_READY, TOO_MANY_SECURITY_GROUPS, message);
         }
         self.security_groups = ids.into_iter().collect();
     }

@@ -1,0 +1,275 @@
+//! Cuts a status to what its CRD allows. The API server rejects the whole status if one list or string is too long, and the
+//! object then has no condition at all.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt::Write,
+    sync::LazyLock,
+};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrArray,
+    JSONSchemaPropsOrBool,
+};
+use kube::{Resource, core::object::HasStatus};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+use crate::crd;
+
+/// The field of a status that counts what is left out of its lists, if its schema has it.
+const OMITTED: &str = "omitted";
+/// A shorter text is an ID or a name, which has no room for a count of what is left out.
+const SHORTEST_MESSAGE: usize = 1024;
+
+/// The schema of each status by kind: the limits have no other home.
+static SCHEMAS: LazyLock<HashMap<String, JSONSchemaProps>> = LazyLock::new(|| {
+    let status = |version: CustomResourceDefinitionVersion| {
+        version.schema?.open_api_v3_schema?.properties?.remove("status")
+    };
+    let schema = |definition: CustomResourceDefinition| {
+        let found = definition.spec.versions.into_iter().next().and_then(status)?;
+        Some((definition.spec.names.kind, found))
+    };
+    crd::crds().into_iter().filter_map(schema).collect()
+});
+
+/// A status whose lists, maps and strings are as long as the CRD of the kind allows. Messages end with the number of
+/// characters that are left out; the field `omitted` of a status has the numbers of items that its lists lack.
+#[must_use]
+pub fn fit<K>(status: K::Status) -> K::Status
+where
+    K: HasStatus + Resource<DynamicType = ()>,
+    K::Status: Serialize + DeserializeOwned,
+{
+    let Some(schema) = SCHEMAS.get(K::kind(&()).as_ref()) else { return status };
+    let Ok(before) = serde_json::to_value(&status) else { return status };
+    let mut after = before.clone();
+    cut_status(schema, &mut after);
+    // What fits is not converted back.
+    if after == before { status } else { serde_json::from_value(after).unwrap_or(status) }
+}
+
+/// A text of at most this many bytes, which is no more characters than that; it is cut between characters, and ends with
+/// the number of characters that are left out.
+#[must_use]
+pub fn text(mut text: String, limit: usize) -> String {
+    if text.len() > limit {
+        let total = text.chars().count();
+        let room = note(total).len();
+        text.truncate(text.floor_char_boundary(limit.saturating_sub(room)));
+        let left_out = total - text.chars().count();
+        // Writing to a String does not fail.
+        let _ = write!(text, "{}", note(left_out));
+    }
+    text
+}
+
+fn note(left_out: usize) -> String {
+    format!(" … and {left_out} more characters")
+}
+
+fn cut_status(schema: &JSONSchemaProps, status: &mut Value) {
+    let counts = schema.properties.as_ref().is_some_and(|properties| properties.contains_key(OMITTED));
+    let mut omitted = Omitted::default();
+    if counts && let Some(before) = status.get(OMITTED).and_then(Value::as_object) {
+        let count = |(path, count): (&String, &Value)| Some((path.clone(), count.as_u64()?));
+        omitted.before = before.iter().filter_map(count).collect();
+    }
+    cut(schema, status, "", &mut omitted);
+    if let Some(members) = status.as_object_mut().filter(|_| counts) {
+        if omitted.now.is_empty() {
+            members.remove(OMITTED);
+        } else {
+            members.insert(OMITTED.to_owned(), json!(omitted.now));
+        }
+    }
+}
+
+/// The numbers of items that are left out, by the path of the list.
+#[derive(Default)]
+struct Omitted {
+    /// As the status has them. A list that was cut before and is not read again keeps its count.
+    before: BTreeMap<String, u64>,
+    now: BTreeMap<String, u64>,
+}
+
+impl Omitted {
+    /// Counts what a list or a map of `length` items lacks.
+    fn count(&mut self, path: &str, length: usize, limit: usize) {
+        let left_out = match length.checked_sub(limit) {
+            Some(0) => self.before.get(path).copied().unwrap_or_default(),
+            left_out => left_out.and_then(|count| u64::try_from(count).ok()).unwrap_or_default(),
+        };
+        if left_out > 0 {
+            *self.now.entry(path.to_owned()).or_default() += left_out;
+        }
+    }
+}
+
+fn cut(schema: &JSONSchemaProps, value: &mut Value, path: &str, omitted: &mut Omitted) {
+    match value {
+        Value::String(string) => {
+            let Some(limit) = limit(schema.max_length) else { return };
+            if string.chars().count() <= limit {
+                return;
+            }
+            if limit < SHORTEST_MESSAGE || schema.pattern.is_some() {
+                *string = string.chars().take(limit).collect();
+            } else {
+                *string = text(std::mem::take(string), limit);
+            }
+        }
+        Value::Array(items) => {
+            if let Some(limit) = limit(schema.max_items) {
+                omitted.count(path, items.len(), limit);
+                items.truncate(limit);
+            }
+            if let Some(JSONSchemaPropsOrArray::Schema(item)) = &schema.items {
+                items.iter_mut().for_each(|value| cut(item, value, path, omitted));
+            }
+        }
+        Value::Object(members) => {
+            if let Some(limit) = limit(schema.max_properties) {
+                omitted.count(path, members.len(), limit);
+                let beyond: Vec<String> = members.keys().skip(limit).cloned().collect();
+                for key in beyond {
+                    members.remove(&key);
+                }
+            }
+            for (key, value) in members.iter_mut() {
+                let inner = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                let property = schema.properties.as_ref().and_then(|properties| properties.get(key));
+                if let Some(property) = property {
+                    cut(property, value, &inner, omitted);
+                } else if let Some(JSONSchemaPropsOrBool::Schema(property)) = &schema.additional_properties {
+                    cut(property, value, path, omitted);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn limit(bound: Option<i64>) -> Option<usize> {
+    bound.and_then(|bound| usize::try_from(bound).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        ASGMachine, ASGMachinePool, ASGMachinePoolStatus, ASGMachineStatus,
+        machine::{AddressType, MachineAddress},
+        pool::{GroupStatus, SubnetStatus},
+    };
+
+    /// More of everything than the schema allows.
+    fn filled(schema: &JSONSchemaProps, path: &str) -> Value {
+        let over = |bound: Option<i64>| limit(bound).map_or(1, |limit| limit + 7);
+        match schema.type_.as_deref() {
+            Some("string") if schema.enum_.is_none() => json!("é".repeat(over(schema.max_length))),
+            Some("array") => {
+                let Some(JSONSchemaPropsOrArray::Schema(item)) = &schema.items else { panic!("{path}") };
+                Value::Array(vec![filled(item, path); over(schema.max_items)])
+            }
+            Some("object") => {
+                let mut members = serde_json::Map::new();
+                for (key, property) in schema.properties.iter().flatten().filter(|(key, _)| *key != OMITTED) {
+                    members.insert(key.clone(), filled(property, &format!("{path}.{key}")));
+                }
+                if let Some(JSONSchemaPropsOrBool::Schema(property)) = &schema.additional_properties {
+                    for number in 0..over(schema.max_properties) {
+                        members.insert(format!("key-{number}"), filled(property, path));
+                    }
+                }
+                Value::Object(members)
+            }
+            _ => Value::Null,
+        }
+    }
+
+    /// What the API server rejects.
+    fn violations(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
+        let mut check = |keyword: &str, length: usize| {
+            if schema[keyword].as_u64().is_some_and(|limit| length as u64 > limit) {
+                found.push(format!("{path}: {keyword} with {length}"));
+            }
+        };
+        match value {
+            Value::String(text) => check("maxLength", text.chars().count()),
+            Value::Array(items) => {
+                check("maxItems", items.len());
+                items.iter().for_each(|item| violations(&schema["items"], item, path, found));
+            }
+            Value::Object(members) => {
+                check("maxProperties", members.len());
+                for (key, value) in members {
+                    let property = schema["properties"].get(key).unwrap_or(&schema["additionalProperties"]);
+                    violations(property, value, &format!("{path}.{key}"), found);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_list_map_and_string_of_every_status_is_cut_to_the_limits_of_its_schema() {
+        for kind in ["ASGMachinePool", "ASGMachine", "ASGIdentity"] {
+            let schema = &SCHEMAS[kind];
+            let as_json = serde_json::to_value(schema).unwrap();
+            let mut status = filled(schema, kind);
+            let mut found = Vec::new();
+            violations(&as_json, &status, kind, &mut found);
+            assert!(!found.is_empty(), "{kind} is filled beyond its limits");
+            cut_status(schema, &mut status);
+            found.clear();
+            violations(&as_json, &status, kind, &mut found);
+            assert_eq!(found, [""; 0]);
+        }
+    }
+
+    #[test]
+    fn what_the_lists_lack_is_counted_and_stays_counted() {
+        let subnet = |number| SubnetStatus { id: format!("subnet-{number:03}"), ..SubnetStatus::default() };
+        let status = ASGMachinePoolStatus {
+            security_group_ids: (0..70).map(|number| format!("sg-{number:03}")).collect(),
+            subnets: (0..300).map(subnet).collect(),
+            group: Some(GroupStatus {
+                suspended_processes: (0..33).map(|number| number.to_string()).collect(),
+                ..GroupStatus::default()
+            }),
+            ..ASGMachinePoolStatus::default()
+        };
+        let fits = fit::<ASGMachinePool>(status);
+        assert_eq!((fits.security_group_ids.len(), fits.subnets.len()), (64, 256));
+        let counts = [("group.suspendedProcesses", 1), ("securityGroupIDs", 6), ("subnets", 44)];
+        let counts: BTreeMap<String, i32> = counts.map(|(path, count)| (path.to_owned(), count)).into();
+        assert_eq!(fits.omitted, counts);
+        let mut again = fit::<ASGMachinePool>(fits.clone());
+        assert_eq!(again, fits, "what is not read again keeps its count");
+        again.security_group_ids.truncate(3);
+        assert!(!fit::<ASGMachinePool>(again).omitted.contains_key("securityGroupIDs"));
+    }
+
+    #[test]
+    fn the_addresses_of_a_machine_are_cut() {
+        let address =
+            MachineAddress { address_type: AddressType::InternalIp, address: "10.0.0.1".to_owned() };
+        let status = ASGMachineStatus { addresses: vec![address; 40], ..ASGMachineStatus::default() };
+        assert_eq!(fit::<ASGMachine>(status).addresses.len(), 32);
+    }
+
+    #[test]
+    fn a_text_is_cut_between_characters_and_says_how_much_is_left_out() {
+        assert_eq!(text("as it is".to_owned(), 1024), "as it is");
+        for character in ["x", "é", "🦀"] {
+            let long = character.repeat(40_000);
+            let cut = text(long.clone(), 1024);
+            assert!(cut.len() <= 1024, "{}", cut.len());
+            let kept = cut.matches(character).count();
+            assert!(cut.ends_with(&format!("{character} … and {} more characters", 40_000 - kept)), "{cut}");
+            assert_eq!(text(cut.clone(), 1024), cut);
+        }
+    }
+}
