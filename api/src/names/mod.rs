@@ -62,6 +62,9 @@ pub mod annotations {
 
     /// On a pool: the random owner ID, written before the first AWS resource is created; also a tag of these resources.
     pub const OWNER_ID: &str = "asg.infrastructure.cluster.x-k8s.io/owner-id";
+    /// On a pool: no call that creates or changes a resource in AWS was made for it yet. Set with the owner ID, and
+    /// removed before the first such call. A pool without it may have resources in AWS.
+    pub const NOTHING_CREATED: &str = "asg.infrastructure.cluster.x-k8s.io/nothing-created";
     /// On a pool: the rollout hash whose rollout is stopped.
     pub const ROLLOUT_STOPPED: &str = "asg.infrastructure.cluster.x-k8s.io/rollout-stopped";
     /// On an `ASGMachine`: the instance is to be replaced.

@@ -25,13 +25,21 @@ use crate::{
 pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -> Result<Option<String>> {
     let patch = Patcher { client, write };
     match write {
-        KubeWrite::AddPoolFinalizer { pool, resource_version, finalizers, owner_id } => {
+        KubeWrite::AddPoolFinalizer { pool, resource_version, finalizers, owner_id, nothing_created } => {
+            let mut annotated = Map::new();
+            annotated.insert(annotations::OWNER_ID.into(), json!(owner_id));
+            if *nothing_created {
+                annotated.insert(annotations::NOTHING_CREATED.into(), json!("true"));
+            }
             let body = json!({"metadata": {
                 "resourceVersion": resource_version,
                 "finalizers": finalizers,
-                "annotations": {annotations::OWNER_ID: owner_id},
+                "annotations": annotated,
             }});
             patch.merge::<ASGMachinePool>(pool, &body).await
+        }
+        KubeWrite::RemoveNothingCreated { pool, uid } => {
+            patch.annotate::<ASGMachinePool>(pool, uid, annotations::NOTHING_CREATED, Value::Null).await
         }
         KubeWrite::RemovePoolFinalizer { pool, resource_version, finalizers } => {
             let body = json!({"metadata": {"resourceVersion": resource_version, "finalizers": finalizers}});

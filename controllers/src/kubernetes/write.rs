@@ -8,7 +8,8 @@ use crate::ObjectKey;
 /// One write to the API server.
 #[derive(Debug, Clone)]
 pub enum KubeWrite {
-    /// Our finalizer and the annotation `owner-id` of a pool, in one patch, before the first create (C6, C8).
+    /// Our finalizer and the annotation `owner-id` of a pool, in one patch, before the first create (C6, C8). A pool that
+    /// had neither gets the annotation `nothing-created` as well.
     AddPoolFinalizer {
         /// The pool.
         pool: ObjectKey,
@@ -18,6 +19,15 @@ pub enum KubeWrite {
         finalizers: Vec<String>,
         /// The random owner id.
         owner_id: String,
+        /// Whether nothing of it can exist in AWS.
+        nothing_created: bool,
+    },
+    /// Removes the annotation `nothing-created` of a pool, before the first call that creates or changes a resource.
+    RemoveNothingCreated {
+        /// The pool.
+        pool: ObjectKey,
+        /// Precondition.
+        uid: String,
     },
     /// Removes our finalizer from a pool: nothing of it is left in AWS.
     RemovePoolFinalizer {
@@ -178,6 +188,9 @@ impl KubeWrite {
     pub fn what(&self) -> String {
         match self {
             Self::AddPoolFinalizer { pool, .. } => format!("adding the finalizer to ASGMachinePool {pool}"),
+            Self::RemoveNothingCreated { pool, .. } => {
+                format!("recording on ASGMachinePool {pool} that resources are created")
+            }
             Self::RemovePoolFinalizer { pool, .. } => {
                 format!("removing the finalizer from ASGMachinePool {pool}")
             }

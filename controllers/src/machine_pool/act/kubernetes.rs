@@ -34,7 +34,8 @@ pub fn is_deletion(write: &KubeWrite) -> bool {
 pub fn is_annotation(write: &KubeWrite) -> bool {
     matches!(
         write,
-        KubeWrite::AnnotateBlockMove { blocked: true, .. }
+        KubeWrite::RemoveNothingCreated { .. }
+            | KubeWrite::AnnotateBlockMove { blocked: true, .. }
             | KubeWrite::AnnotateTerminationRequested { .. }
             | KubeWrite::AnnotateDeleteMachine { .. }
             | KubeWrite::AnnotateRolloutStopped { .. }

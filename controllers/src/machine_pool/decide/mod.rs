@@ -106,6 +106,8 @@ fn only(phase: Phase, part: Part) -> Decision {
 
 /// Adds what follows from the plan as a whole.
 fn complete(input: &Input<'_>, mut plan: Plan) -> Plan {
+    let record = finalizer::record_creation(input.objects, &plan);
+    plan.add(Phase::CreationRecord, record);
     let terminates = plan.terminates_instances();
     plan.add(Phase::BlockMove, block_move::block(input, terminates));
     plan.add(Phase::CleanUp, block_move::unblock(input, terminates));

@@ -61,6 +61,25 @@ impl PoolObjects {
         self.pool.annotations().get(annotations::OWNER_ID).map(String::as_str)
     }
 
+    /// Whether nothing of the pool can exist in AWS: its annotation says so, and no group is recorded.
+    #[must_use]
+    pub fn has_created_nothing(&self) -> bool {
+        self.has_creation_mark() && !self.records_group()
+    }
+
+    /// Whether the annotation says that no call was made that creates or changes a resource.
+    #[must_use]
+    pub fn has_creation_mark(&self) -> bool {
+        self.pool.annotations().contains_key(annotations::NOTHING_CREATED)
+    }
+
+    /// Whether the spec records a group or its instances.
+    #[must_use]
+    pub fn records_group(&self) -> bool {
+        let spec = &self.pool.spec;
+        spec.provider_id.is_some() || !spec.provider_id_list.is_empty()
+    }
+
     /// Whether the pool has our finalizer.
     #[must_use]
     pub fn has_finalizer(&self) -> bool {

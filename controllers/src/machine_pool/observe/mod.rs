@@ -185,10 +185,13 @@ async fn deleting(
     if !objects.has_finalizer() {
         return Ok(Observation::of(objects, PoolState::Released));
     }
+    // AWS need not answer: its Region or its credentials may be what is wrong with the pool (E3).
+    if objects.has_created_nothing() {
+        return Ok(Observation::of(objects, PoolState::NeverCreated));
+    }
     let core_timeout = objects.machine_pool.as_ref().and_then(|owner| owner.node_drain_timeout_seconds());
     let Some(desired) = desired::identity(objects, core_timeout) else {
-        let spec = &objects.pool.spec;
-        if spec.provider_id.is_some() || !spec.provider_id_list.is_empty() {
+        if objects.records_group() {
             return Ok(Observation::waiting(
                 objects,
                 prerequisites::identity_lost(conditions::DELETING, true),

@@ -15,11 +15,19 @@ use super::{Expect, State};
 pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
     let State { ledger, pools, asg_machines, machine_pools, machines, .. } = state;
     match write {
-        KubeWrite::AddPoolFinalizer { pool, resource_version, finalizers, owner_id } => {
+        KubeWrite::AddPoolFinalizer { pool, resource_version, finalizers, owner_id, nothing_created } => {
             let expect = Expect { version: Some(resource_version), uid: None };
             pools.update(ledger, pool, expect, |pool| {
                 pool.metadata.finalizers = Some(finalizers.clone());
                 pool.annotations_mut().insert(annotations::OWNER_ID.to_owned(), owner_id.clone());
+                if *nothing_created {
+                    annotate(pool, annotations::NOTHING_CREATED, Some("true"));
+                }
+            })
+        }
+        KubeWrite::RemoveNothingCreated { pool, uid: wanted } => {
+            pools.update(ledger, pool, Expect { uid: Some(wanted), version: None }, |pool| {
+                annotate(pool, annotations::NOTHING_CREATED, None);
             })
         }
         KubeWrite::RemovePoolFinalizer { pool, resource_version, finalizers } => {

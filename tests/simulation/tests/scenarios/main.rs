@@ -45,6 +45,7 @@ mod second_manager;
 mod simulation;
 mod status_limits;
 mod surge;
+mod unreached;
 mod upgrade;
 mod user_data;
 mod zones;

@@ -5,6 +5,8 @@
 pub enum Phase {
     /// Adds our finalizer and the owner id, before anything is created in AWS (C6, C8).
     Claim,
+    /// Records that resources may exist in AWS, before the first call that creates or changes one (E3).
+    CreationRecord,
     /// Blocks `clusterctl move` by an annotation while a termination is in flight (F5).
     BlockMove,
     /// Creates the ASGMachines of new instances (D2).
@@ -58,8 +60,9 @@ pub enum Phase {
 
 impl Phase {
     /// All phases, in the order in which they are carried out.
-    pub const ORDER: [Self; 24] = [
+    pub const ORDER: [Self; 25] = [
         Self::Claim,
+        Self::CreationRecord,
         Self::BlockMove,
         Self::AsgMachines,
         Self::RolloutRecord,
@@ -96,6 +99,7 @@ impl Phase {
     pub const fn depends_on(self) -> &'static [Self] {
         match self {
             Self::Claim
+            | Self::CreationRecord
             | Self::BlockMove
             | Self::AsgMachines
             | Self::RolloutRecord
@@ -105,10 +109,12 @@ impl Phase {
             | Self::LifecycleActions
             | Self::Departures
             | Self::MachineTimeouts
-            | Self::LaunchSource
             | Self::Settings
             | Self::RefreshEnd
             | Self::Attachments => &[],
+            // A pool whose record says that nothing was created is deleted without AWS. Every pool creates its launch
+            // template first.
+            Self::LaunchSource => &[Self::CreationRecord],
             // Terminations remove the surge of a stopped rollout. Instances that a deletion terminates must not be
             // launched again.
             Self::Terminations => &[Self::BlockMove, Self::RolloutRecord, Self::StopLaunches],

@@ -27,12 +27,24 @@ fn identity<T: Resource>(object: Option<&T>) -> (String, String) {
     (meta.uid.unwrap_or_default(), meta.resource_version.unwrap_or_default())
 }
 
-pub(super) const POOLS: [Case; 9] = [
+pub(super) const POOLS: [Case; 11] = [
     ("finalizer-added", |key, objects| KubeWrite::AddPoolFinalizer {
         pool: key.clone(),
         resource_version: pool(objects).1,
         finalizers: vec![THEIRS.to_owned(), finalizers::POOL.to_owned()],
         owner_id: "0123456789abcdef".to_owned(),
+        nothing_created: true,
+    }),
+    ("finalizer-added-again", |key, objects| KubeWrite::AddPoolFinalizer {
+        pool: key.clone(),
+        resource_version: pool(objects).1,
+        finalizers: vec![THEIRS.to_owned(), finalizers::POOL.to_owned()],
+        owner_id: "0123456789abcdef".to_owned(),
+        nothing_created: false,
+    }),
+    ("creation-recorded", |key, objects| KubeWrite::RemoveNothingCreated {
+        pool: key.clone(),
+        uid: pool(objects).0,
     }),
     ("finalizer-removed", |key, objects| KubeWrite::RemovePoolFinalizer {
         pool: key.clone(),
@@ -152,6 +164,7 @@ pub(super) const MACHINES: [Case; 10] = [
 pub(super) fn kind(write: &KubeWrite) -> &'static str {
     match write {
         KubeWrite::AddPoolFinalizer { .. } => "AddPoolFinalizer",
+        KubeWrite::RemoveNothingCreated { .. } => "RemoveNothingCreated",
         KubeWrite::RemovePoolFinalizer { .. } => "RemovePoolFinalizer",
         KubeWrite::PatchPoolProviderIds { .. } => "PatchPoolProviderIds",
         KubeWrite::AnnotateBlockMove { .. } => "AnnotateBlockMove",
@@ -170,4 +183,4 @@ pub(super) fn kind(write: &KubeWrite) -> &'static str {
     }
 }
 /// How many kinds there are.
-pub(super) const KINDS: usize = 16;
+pub(super) const KINDS: usize = 17;
