@@ -212,6 +212,37 @@ async fn an_edited_spec_is_not_reported_as_drift() -> Result<()> {
     world.finish()
 }
 
+/// Any key of the spec is removed with its tag, by the next process as well; a tag of another actor stays.
+// Pains: W6
+#[tokio::test(start_paused = true)]
+async fn a_tag_of_any_key_is_removed_when_it_leaves_the_spec() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 2).await?;
+    let long = "k".repeat(128);
+    let many = (0..37).map(|n| format!("key-{n}"));
+    let keys: Vec<String> =
+        ["Cost Center".to_owned(), "team".to_owned(), long].into_iter().chain(many).collect();
+    world.edit_pool(&pool, |pool| {
+        pool.spec.tags = keys.iter().map(|key| (key.clone(), "a".to_owned())).collect();
+    });
+    world.run_for(A_POLL).await?;
+    world.aws(Service::AutoScaling, "CreateOrUpdateTags", tag(&world, &pool, "Cost", "foreign"))?;
+    let present = |world: &World, key: &str| {
+        group(world, &pool).map(|group| group.contains(&format!("{:?}", key.to_owned())))
+    };
+    for key in &keys {
+        ensure!(present(&world, key)?, "{key}: {}", group(&world, &pool)?);
+    }
+    world.kill_process();
+    world.edit_pool(&pool, |pool| pool.spec.tags.clear());
+    world.run_for(A_POLL).await?;
+    for key in &keys {
+        ensure!(!present(&world, key)?, "{key}: {}", group(&world, &pool)?);
+    }
+    ensure!(present(&world, "Cost")?, "{}", group(&world, &pool)?);
+    ensure!(world.events(events::DRIFT_CORRECTED).is_empty(), "{:?}", world.events(events::DRIFT_CORRECTED));
+    world.finish()
+}
+
 /// What was changed while no manager ran is drift as well.
 // Pains: W6
 #[tokio::test(start_paused = true)]
