@@ -71,6 +71,8 @@ pub struct Oversized {
     pub compressed: Option<usize>,
     /// Its format.
     pub format: Format,
+    /// Whether the image boots Windows, on which nothing decompresses user data.
+    pub is_windows: bool,
 }
 
 impl fmt::Display for Oversized {
@@ -80,6 +82,9 @@ impl fmt::Display for Oversized {
             write!(f, ", {compressed} compressed")?;
         }
         write!(f, "; AWS accepts at most {LIMIT}")?;
+        if self.is_windows {
+            return f.write_str(", and Windows does not support compressed user data");
+        }
         match &self.format {
             Format::CloudConfig => Ok(()),
             Format::Ignition => f.write_str(", and Ignition does not support compressed user data"),

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::ObjectKey;
 use crate::kubernetes::{KubeError, Kubernetes};
 use crate::machine_pool::model::stamp::{hash, hash_bytes};
-use crate::machine_pool::model::{BootstrapDigest, BootstrapProblem, Format};
+use crate::machine_pool::model::{BootstrapDigest, BootstrapProblem, Format, Oversized, USER_DATA_LIMIT};
 use crate::machine_pool::observe::tokens::mask_tokens;
 use crate::machine_pool::observe::user_data::encode;
 
@@ -17,9 +17,17 @@ pub struct Bootstrap {
     pub digest: BootstrapDigest,
     /// The user data, if they were read now.
     pub data: Option<Vec<u8>>,
+    /// Why an image that boots Windows cannot use them, if they were read now and had to be compressed.
+    pub on_windows: Option<BootstrapProblem>,
 }
 
 impl Bootstrap {
+    /// Why an image of this platform cannot use the data.
+    #[must_use]
+    pub fn problem(&self, is_windows: bool) -> Option<&BootstrapProblem> {
+        self.on_windows.as_ref().filter(|_| is_windows)
+    }
+
     /// Reads the bootstrap data of `owner`, unless the cache shows that `known` is current and the data itself is not
     /// required.
     ///
@@ -40,7 +48,7 @@ impl Bootstrap {
         if let Some(known) = known.filter(|known| !with_data && known.secret == name)
             && kubernetes.secret_version(&secret).as_deref() == Some(known.version.as_str())
         {
-            return Ok(Self { digest: known.clone(), data: None });
+            return Ok(Self { digest: known.clone(), data: None, on_windows: None });
         }
         let read = kubernetes.bootstrap_data(&secret).await.map_err(|e| failed(&e))?;
         let Some(read) = read else {
@@ -59,10 +67,20 @@ impl Bootstrap {
             rotates,
             spec,
         };
-        let encoded = encode(read.value, &Format::named(read.format.as_deref()))
+        let (raw, format) = (read.value.len(), Format::named(read.format.as_deref()));
+        let on_windows = on_windows(raw, &format, || source(owner, name));
+        let encoded = encode(read.value, &format)
             .map_err(|size| BootstrapProblem::TooLarge { size, source: source(owner, name) })?;
-        Ok(Self { digest, data: with_data.then_some(encoded) })
+        Ok(Self { digest, data: with_data.then_some(encoded), on_windows })
     }
+}
+
+/// Why data of this size cannot be used on Windows.
+fn on_windows(raw: usize, format: &Format, source: impl FnOnce() -> String) -> Option<BootstrapProblem> {
+    (raw > USER_DATA_LIMIT).then(|| BootstrapProblem::TooLarge {
+        size: Oversized { raw, compressed: None, format: format.clone(), is_windows: true },
+        source: source(),
+    })
 }
 
 /// What a user edits to shorten bootstrap data.
@@ -142,6 +160,24 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn h6_data_that_must_be_compressed_are_refused_on_windows_only() {
+        for (raw, refused) in
+            [(USER_DATA_LIMIT, false), (USER_DATA_LIMIT + 1, true), (3 * USER_DATA_LIMIT, true)]
+        {
+            let on_windows = on_windows(raw, &Format::CloudConfig, || "the data".to_owned());
+            let read = Bootstrap { digest: BootstrapDigest::default(), data: None, on_windows };
+            assert_eq!(read.problem(true).is_some(), refused, "{raw}");
+            assert!(read.problem(false).is_none(), "{raw}");
+            if let Some(problem) = read.problem(true) {
+                let message = crate::machine_pool::observe::prerequisites::for_bootstrap(problem).message;
+                assert!(message.ends_with(
+                    "AWS accepts at most 16384, and Windows does not support compressed user data. Reduce the data."
+                ), "{message}");
+            }
+        }
+    }
 
     #[test]
     fn p37_a_rotation_in_the_spec_is_no_change() {

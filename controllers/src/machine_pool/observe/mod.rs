@@ -124,7 +124,7 @@ async fn running(
     let namespace = &objects.key.namespace;
     let bootstrap =
         Bootstrap::observe(context.kubernetes.as_ref(), &owner, namespace, known, fetched.user_data).await;
-    let bootstrap = match bootstrap {
+    let mut bootstrap = match bootstrap {
         Ok(bootstrap) => Some(bootstrap),
         // Nothing runs yet and nothing can be created: AWS need not be read at all.
         Err(problem) if objects.pool.spec.provider_id.is_none() => {
@@ -137,7 +137,6 @@ async fn running(
             None
         }
     };
-    observation.bootstrap = bootstrap.as_ref().map(|read| read.digest.clone());
     observation.machines = fetched.machines(context, objects);
     let template = gather::template(&inventory, objects).await;
     let pinned_image = gather::pinned_image(&inventory, objects, &template, owner.version());
@@ -156,6 +155,13 @@ async fn running(
         // Shown until this process has read it, and never launched: a user may write the status.
         observation.references.available_image = references::reported_image(&objects.pool, owner.version());
     }
+    // Only the image shows the platform. Without bootstrap data no version of the launch template is created.
+    let is_windows = observation.references.image.as_ref().is_some_and(|image| image.is_windows);
+    if let Some(problem) = bootstrap.as_ref().and_then(|read| read.problem(is_windows)) {
+        observation.findings.push(prerequisites::for_bootstrap(problem));
+        bootstrap = None;
+    }
+    observation.bootstrap = bootstrap.as_ref().map(|read| read.digest.clone());
     observation.findings.extend(observation.references.findings.iter().cloned());
     let references = &observation.references;
     let Some(mut desired) = desired::desired(objects, references, bootstrap.as_ref(), used_groups.as_ref())

@@ -21,7 +21,8 @@ pub fn encode(data: Vec<u8>, format: &Format) -> Result<Vec<u8>, Oversized> {
     if data.len() <= USER_DATA_LIMIT {
         return Ok(data);
     }
-    let oversized = |compressed| Oversized { raw: data.len(), compressed, format: format.clone() };
+    let oversized =
+        |compressed| Oversized { raw: data.len(), compressed, format: format.clone(), is_windows: false };
     if *format != Format::CloudConfig || data.starts_with(&GZIP) {
         return Err(oversized(None));
     }
