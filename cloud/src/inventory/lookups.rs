@@ -180,6 +180,10 @@ impl Lookups {
         self.hooks.invalidate(&group.to_owned());
     }
 
+    pub(super) fn forget_image(&self, id: &str) {
+        self.images.invalidate(&id.to_owned());
+    }
+
     pub(super) fn forget_parameter(&self, name: &str) {
         self.parameters.invalidate(&name.to_owned());
     }

@@ -282,6 +282,11 @@ impl Inventory {
         self.lookups.forget_security_groups(selector);
     }
 
+    /// The next [`Self::image`] of this ID reads again.
+    pub fn forget_image(&self, id: &str) {
+        self.lookups.forget_image(id);
+    }
+
     /// The next [`Self::parameter`] of this name reads again.
     pub fn forget_parameter(&self, name: &str) {
         self.lookups.forget_parameter(name);

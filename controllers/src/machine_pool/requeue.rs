@@ -8,6 +8,8 @@ use crate::machine_pool::model::{Acted, Observation, Plan, PoolState};
 
 /// Missing facts, and reads that failed, are requested again after this.
 const MISSING_FACTS: TimeDelta = TimeDelta::seconds(30);
+/// References that are missing in AWS, such as an image or a subnet, are looked up again after this.
+const MISSING_REFERENCES: TimeDelta = TimeDelta::minutes(2);
 /// What neither a watch nor a poll reports (lifecycle hooks, launch templates, parameters of images, tags of subnets)
 /// is observed this often; how long each answer is cached decides what is read.
 const RESYNC: TimeDelta = TimeDelta::minutes(30);
@@ -47,10 +49,11 @@ impl Requeue {
         }
         let shortest = if failed.is_empty() { SHORTEST } else { SHORTEST_WHILE_ONE_FAILS };
         let missing = (!plan.needs.is_empty()).then_some(MISSING_FACTS);
+        let unresolved = (!observation.references.findings.is_empty()).then_some(MISSING_REFERENCES);
         let launches = memory.launches.wait(now);
         let types = memory.instance_types.wait(now);
         let rejected = memory.failed_calls.next_try(now);
-        let waits = [plan.requeue_after, rejected, missing, acted.wait, launches, types];
+        let waits = [plan.requeue_after, rejected, missing, unresolved, acted.wait, launches, types];
         let after = waits.into_iter().flatten().fold(RESYNC, TimeDelta::min);
         Self { after: Some(after.max(shortest)), failed }
     }

@@ -70,11 +70,10 @@ async fn paused(
     // Whoever changes the group meanwhile, nothing that is decided later follows from what was looked up before.
     let Some(place) = objects.place() else { return observation };
     if let Some((group, template)) = objects.cloud_names() {
-        let spec = &objects.pool.spec;
         let inventory = context.inventories.inventory(&place);
         inventory.forget_lookups(&group, &template);
         let owner = objects.machine_pool.as_deref();
-        References::forget(&inventory, spec, owner.and_then(MachinePool::version));
+        References::forget(&inventory, &objects.pool, owner.and_then(MachinePool::version));
     }
     observation.machines = machines::cached_machines(context, objects);
     // A pool that lost its owner id terminates nothing.

@@ -115,6 +115,42 @@ async fn a_parameter_is_read_anew_after_a_pause() -> Result<()> {
     world.run_until("the new image is used", TimeDelta::minutes(3), is_new).await
 }
 
+/// The image that was taken is deregistered: the condition names the way out, which works, within minutes.
+// Pains: W27
+#[tokio::test(start_paused = true)]
+async fn a_deregistered_image_of_a_parameter_is_reported_with_the_way_out() -> Result<()> {
+    let (mut world, pool) = by_parameter().await?;
+    world.run_for(SEEN_BY_THEN).await?;
+    world.simulator.remove_image(&world.scope(), OLD);
+    let says = |world: &World| world.says(&pool, "LaunchTemplateReady", "False", "ImageNotFound");
+    world.run_until("it is reported", TimeDelta::hours(2), says).await?;
+    let message = world.condition(&pool, "LaunchTemplateReady").map(|condition| condition.message);
+    let message = message.unwrap_or_default();
+    ensure!(message.contains(NEW) && message.contains("updatePolicy to RollOut, or change"), "{message}");
+    ensure!(!message.contains("Correct spec.machine.image;"), "{message}");
+    policy(&world, &pool, ImageUpdatePolicy::RollOut);
+    let is_new = |world: &World| images(world, &pool) == [NEW.to_owned()].into();
+    world.run_until("the new image is used", TimeDelta::minutes(40), is_new).await?;
+    world.finish()
+}
+
+/// An image or a parameter that appears later is used within minutes, without a change of the pool.
+// Pains: W27
+#[tokio::test(start_paused = true)]
+async fn a_missing_parameter_is_read_again_within_minutes() -> Result<()> {
+    let mut world = World::new(Setup::default());
+    let pool = world.add_pool_with("workers", 2, |spec| {
+        spec.machine.image.id = None;
+        spec.machine.image.ssm_parameter = Some("/images/later".to_owned());
+    });
+    let says = |world: &World| world.says(&pool, "LaunchTemplateReady", "False", "ImageNotFound");
+    world.run_until("it is reported", TimeDelta::minutes(1), says).await?;
+    world.run_for(TimeDelta::minutes(10)).await?;
+    world.simulator.put_parameter(&world.scope(), "/images/later", NEW);
+    let found = |world: &World| !says(world);
+    world.run_until("it is found", TimeDelta::minutes(3), found).await
+}
+
 /// A parameter that cannot be read holds nothing up once an image is pinned.
 // Pains: P13, W27
 #[tokio::test(start_paused = true)]

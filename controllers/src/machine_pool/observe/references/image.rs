@@ -51,12 +51,30 @@ impl References {
                 });
             }
             Ok(None) => {
-                let message = format!(
-                    "image {id} does not exist in {}, or is not shared with this account. Correct \
-                     spec.machine.image; {}.",
-                    place.name().await,
-                    place.origin().await
-                );
+                let (region, origin) = (place.name().await, place.origin().await);
+                let missing =
+                    format!("image {id} does not exist in {region}, or is not shared with this account");
+                let parameter = image.ssm_parameter_for(owner.version()).ok().flatten();
+                let message = match (parameter.filter(|_| image.id.is_none()), &self.available_image) {
+                    (None, _) => format!("{missing}. Correct spec.machine.image; {origin}."),
+                    (Some(parameter), Some(now)) if *now != id => {
+                        let by_version =
+                            image.ssm_parameter.as_ref().is_some_and(|name| name.contains("{version}"));
+                        let or = if by_version {
+                            ", or change spec.template.spec.version of the MachinePool"
+                        } else {
+                            ""
+                        };
+                        format!(
+                            "{missing}. SSM parameter {parameter} names image {now} now. To launch from it, set \
+                             spec.machine.image.updatePolicy to RollOut{or}; {origin}."
+                        )
+                    }
+                    (Some(parameter), _) => format!(
+                        "{missing}. SSM parameter {parameter} names no other image. Write a usable image to it, or \
+                         correct spec.machine.image.ssmParameter; {origin}."
+                    ),
+                };
                 self.miss(LAUNCH_TEMPLATE_READY, IMAGE_NOT_FOUND, message);
             }
             Err(error) => self.fail(LAUNCH_TEMPLATE_READY, &format!("image {id}"), place, &error),

@@ -11,7 +11,7 @@ mod vpc;
 use std::collections::BTreeSet;
 
 use capasg_api::{
-    ASGMachinePoolSpec,
+    ASGMachinePool,
     capi::MachinePool,
     conditions::{Finding, LAUNCH_TEMPLATE_READY, Status},
     reasons,
@@ -61,7 +61,8 @@ impl References {
 
     /// What was looked up for the references of the spec is read again. Other pools may share it, and then read it again
     /// as well.
-    pub fn forget(inventory: &Inventory, spec: &ASGMachinePoolSpec, version: Option<&str>) {
+    pub fn forget(inventory: &Inventory, pool: &ASGMachinePool, version: Option<&str>) {
+        let spec = &pool.spec;
         for selector in subnets::subnet_selectors(spec) {
             inventory.forget_subnets(&selector);
         }
@@ -70,6 +71,11 @@ impl References {
         }
         if let Ok(Some(name)) = spec.machine.image.ssm_parameter_for(version) {
             inventory.forget_parameter(&name);
+        }
+        let reported = pool.status.as_ref().and_then(|status| status.image.as_ref());
+        let reported = reported.into_iter().flat_map(|image| [Some(&image.id), image.available_id.as_ref()]);
+        for id in reported.chain([spec.machine.image.id.as_ref()]).flatten() {
+            inventory.forget_image(id);
         }
     }
 
