@@ -35,6 +35,22 @@ pub enum LaunchBlocker {
 
 use LaunchBlocker as Is;
 
+/// The codes that the EC2 API reference documents for `StateReason`, but for calls of a user. An instance that shuts itself
+/// down, or that EC2 terminates while an image of it is made, is lost to the group all the same.
+pub(super) const STATE_REASONS: [(&str, LaunchBlocker); 10] = [
+    ("Server.InsufficientInstanceCapacity", Is::Capacity),
+    ("Server.InternalError", Is::Unknown),
+    ("Server.ScheduledStop", Is::Unknown),
+    ("Server.SpotInstanceShutdown", Is::Capacity),
+    ("Server.SpotInstanceTermination", Is::Capacity),
+    ("Client.InstanceInitiatedShutdown", Is::Unknown),
+    ("Client.InstanceTerminated", Is::Unknown),
+    // EC2 says no more than this if the key of an encrypted volume cannot be used.
+    ("Client.InternalError", Is::Encryption),
+    ("Client.InvalidSnapshot.NotFound", Is::Image),
+    ("Client.VolumeLimitExceeded", Is::Quota),
+];
+
 /// EC2's codes, the part before a dot where there are several of a kind. They win over phrases.
 const CODES: [(&str, LaunchBlocker); 23] = [
     ("InsufficientInstanceCapacity", Is::Capacity),
@@ -112,8 +128,8 @@ impl LaunchBlocker {
             CODES.iter().find(|(name, _)| *name == kind).map(|(_, blocker)| *blocker)
         };
         if let Some(code) = code(message) {
-            if let Some(blocker) = state_reason::blocker(code) {
-                return blocker;
+            if let Some((_, blocker)) = STATE_REASONS.iter().find(|(name, _)| *name == code) {
+                return *blocker;
             }
             if let Some(blocker) = known(code) {
                 return blocker;

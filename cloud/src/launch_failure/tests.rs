@@ -1,5 +1,7 @@
 //! Every message that AWS is known to write, and what it means.
 
+use std::collections::BTreeSet;
+
 use LaunchBlocker as Is;
 
 use super::*;
@@ -223,9 +225,11 @@ const DOCUMENTED: [&str; 12] = [
 // Pains: P46
 #[test]
 fn every_death_at_launch_is_a_failure_unless_a_user_caused_it() {
-    let known: Vec<_> = state_reason::CODES.iter().map(|(code, _)| *code).collect();
-    assert_eq!(known, DOCUMENTED);
-    for (code, blocker) in state_reason::CODES {
+    let deaths = blocker::STATE_REASONS.map(|(code, blocker)| (code, Some(blocker)));
+    let all: Vec<_> = deaths.into_iter().chain(state_reason::BY_USER.map(|code| (code, None))).collect();
+    let known: BTreeSet<_> = all.iter().map(|(code, _)| *code).collect();
+    assert_eq!(known, BTreeSet::from(DOCUMENTED));
+    for (code, blocker) in all {
         let message = death(&format!("{code}: the text of AWS"));
         let found = LaunchFailure::of(&activity("Cancelled", &message));
         assert_eq!(found.as_ref().map(|failure| failure.blocker), blocker, "{code}");

@@ -182,7 +182,7 @@ async fn instances_that_stop_at_launch_are_reported_and_recover() -> Result<()> 
 async fn every_death_at_launch_is_reported_and_recovers() -> Result<()> {
     for (words, reason) in [
         ("Client.VolumeLimitExceeded: Volume limit exceeded", "QuotaExceeded"),
-        ("Client.InvalidSnapshot.NotFound: The specified snapshot was not found.", "ImageUnusable"),
+        ("Client.InstanceInitiatedShutdown: Instance initiated shutdown", "LaunchFailed"),
         ("Server.CodeOfTomorrow: something that is not documented", "LaunchFailed"),
     ] {
         let die = |world: &World, die| {
