@@ -126,7 +126,9 @@ fn cut(schema: &JSONSchemaProps, value: &mut Value, path: &str, omitted: &mut Om
                 items.truncate(limit);
             }
             if let Some(JSONSchemaPropsOrArray::Schema(item)) = &schema.items {
-                items.iter_mut().for_each(|value| cut(item, value, path, omitted));
+                for value in items {
+                    cut(item, value, path, omitted);
+                }
             }
         }
         Value::Object(members) => {
@@ -200,7 +202,9 @@ mod tests {
             Value::String(text) => check("maxLength", text.chars().count()),
             Value::Array(items) => {
                 check("maxItems", items.len());
-                items.iter().for_each(|item| violations(&schema["items"], item, path, found));
+                for item in items {
+                    violations(&schema["items"], item, path, found);
+                }
             }
             Value::Object(members) => {
                 check("maxProperties", members.len());
