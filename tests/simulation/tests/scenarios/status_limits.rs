@@ -59,7 +59,9 @@ fn violations(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>
         Value::String(text) => check("maxLength", text.chars().count()),
         Value::Array(items) => {
             check("maxItems", items.len());
-            items.iter().for_each(|item| violations(&schema["items"], item, path, found));
+            for item in items {
+                violations(&schema["items"], item, path, found);
+            }
         }
         Value::Object(members) => {
             check("maxProperties", members.len());

@@ -17,11 +17,11 @@ use super::{
 };
 
 /// Until an operation begins.
-const BEGIN: Duration = Duration::from_mins(2);
+const BEGIN: Duration = Duration::from_mins(4);
 /// Between two processes of Helm of one operation.
 const NEXT: Duration = Duration::from_secs(1);
 /// How long children may live after their parent.
-const ORPHANED: Duration = Duration::from_secs(5);
+const ORPHANED: Duration = Duration::from_secs(15);
 /// What follows the last process of Helm, as a share of the operation: its result is recorded.
 const RECORDS: f64 = 1.2;
 

@@ -24,7 +24,7 @@ use super::{
 };
 
 const LEASE: &str = "controller-leader-election-capasg-addons";
-const DEADLINE: Duration = Duration::from_mins(2);
+const DEADLINE: Duration = Duration::from_mins(4);
 
 /// Ready once its claim is bound, which only the test reports. Not a load balancer: deletions of Clusters wait for those.
 const CLAIMING: Chart<'static> = Chart {
