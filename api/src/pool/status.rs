@@ -169,8 +169,8 @@ pub struct ASGMachinePoolStatus {
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub security_group_ids: Vec<String>,
 
-    /// Numbers of items that lists of this status lack because they are longer than the API allows, by the path of the list,
-    /// such as `securityGroupIDs`. Absent if all are complete.
+    /// Numbers of items that are left out of lists of this status because they are longer than the API allows, by the path of
+    /// the list, such as `securityGroupIDs`. Absent if all are complete.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "shapes::counts")]
     #[x_kube(merge_strategy = MapMerge::Granular)]
