@@ -6,8 +6,10 @@ use capasg_cloud::Clock;
 use capasg_extensions::blocks::Cause;
 use capasg_test_objects::{is_long, minimal_pool, with};
 
+use tokio_rustls::client::TlsStream;
+
 use super::{requests::Requests, *};
-use crate::intake::Intake;
+use crate::{intake::Intake, server::Bounds};
 
 /// Generated requests of each hook. `make test-all` and `make conformance` take the long form.
 fn requests_per_hook() -> u64 {
@@ -75,15 +77,33 @@ impl Clock for Noon {
     }
 }
 
-/// A connection on which one request follows another.
-struct Connection(tokio_rustls::client::TlsStream<TcpStream>);
+/// A connection on which one request follows another. The server closes it at an age, and so a busy machine takes several.
+struct Connection {
+    address: SocketAddr,
+    client: Arc<ClientConfig>,
+    stream: TlsStream<TcpStream>,
+    opened: Instant,
+}
 
 impl Connection {
-    async fn open(address: SocketAddr, client: &Arc<ClientConfig>) -> Self {
+    async fn open(address: SocketAddr, client: Arc<ClientConfig>) -> Self {
+        let stream = Self::connect(address, &client).await;
+        Self { address, client, stream, opened: Instant::now() }
+    }
+
+    async fn connect(address: SocketAddr, client: &Arc<ClientConfig>) -> TlsStream<TcpStream> {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
         let name = ServerName::try_from("localhost").unwrap();
-        Self(TlsConnector::from(Arc::clone(client)).connect(name, stream).await.unwrap())
+        TlsConnector::from(Arc::clone(client)).connect(name, stream).await.unwrap()
+    }
+
+    /// Opens another connection long before the server closes this one.
+    async fn renew(&mut self) {
+        if self.opened.elapsed() > Bounds::default().age / 4 {
+            self.stream = Self::connect(self.address, &self.client).await;
+            self.opened = Instant::now();
+        }
     }
 
     /// The status and the body of the answer.
@@ -91,7 +111,8 @@ impl Connection {
         let path = format!("/hooks.runtime.cluster.x-k8s.io/v1alpha1/{}/{}", hook.path(), hook.handler());
         let head =
             format!("POST {path}?timeout=10s HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len());
-        self.0.write_all(&[head.as_bytes(), body].concat()).await.unwrap();
+        self.renew().await;
+        self.stream.write_all(&[head.as_bytes(), body].concat()).await.unwrap();
         let mut answer = Vec::new();
         loop {
             if let Some(end) = answer.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -103,7 +124,7 @@ impl Connection {
                     return (status, answer.split_off(end + 4));
                 }
             }
-            assert!(self.0.read_buf(&mut answer).await.unwrap() > 0, "the connection ended");
+            assert!(self.stream.read_buf(&mut answer).await.unwrap() > 0, "the connection ended");
         }
     }
 }
@@ -129,7 +150,7 @@ async fn connection() -> (Connection, ExtensionMetrics) {
     authority.issue(place.path(), "localhost");
     let folder = CertificateFolder::new(place.path().to_owned());
     let address = served_by(extension, folder.server(&any_tls())).await;
-    (Connection::open(address, &client(&authority, &TLS13, None)).await, metrics)
+    (Connection::open(address, client(&authority, &TLS13, None)).await, metrics)
 }
 
 // Rules: R1, R2, R6

@@ -12,6 +12,8 @@ use tokio::{io::AsyncWriteExt as _, process::Command, time::timeout};
 
 /// How long a command may take unless told otherwise: it waits for a processor that others use.
 const LIMIT: Duration = Duration::from_mins(5);
+/// What kubectl says if a busy API server did not send its schemas in time. Nothing is applied then.
+const NOT_VALIDATED: &str = "error validating data: unexpected error when reading response body";
 
 /// A command line with what stays the same from call to call: the program, its environment, its leading arguments.
 #[derive(Debug, Clone)]
@@ -88,7 +90,10 @@ impl Runner {
         input: Option<&str>,
     ) -> Result<String> {
         let args: Vec<OsString> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
-        let output = self.output(&args, input).await?;
+        let mut output = self.output(&args, input).await?;
+        if output.stderr.contains(NOT_VALIDATED) {
+            output = self.output(&args, input).await?;
+        }
         if !output.success {
             let line = args.join(OsStr::new(" "));
             let said = [output.stderr.trim(), output.stdout.trim()].join("\n");
