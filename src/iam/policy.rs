@@ -234,9 +234,10 @@ fn launch_templates(usage: &Usage) -> [Value; 3] {
 /// What AWS checks when a group is created or updated with a launch template: that the caller could launch from it.
 fn launches(usage: &Usage) -> [Value; 3] {
     let templates = [usage.arn("ec2", "launch-template/*")];
-    let launched = ["instance/*", "volume/*"].map(|kind| usage.arn("ec2", kind));
+    let launched = ["instance/*", "volume/*", "network-interface/*", "spot-instances-request/*"]
+        .map(|kind| usage.arn("ec2", kind));
     let mut used = launched.to_vec();
-    let own = ["key-pair/*", "network-interface/*", "security-group/*", "subnet/*"];
+    let own = ["key-pair/*", "security-group/*", "subnet/*"];
     used.extend(own.map(|kind| usage.arn("ec2", kind)));
     used.extend(["image/*", "snapshot/*"].map(|kind| usage.arn_of("ec2", "", kind)));
     let from_template =

@@ -207,8 +207,8 @@ pub struct ASGMachinePoolSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instances_distribution: Option<InstancesDistribution>,
 
-    /// Tags of the Auto Scaling group, the launch template, the instances and their volumes, in addition to those that
-    /// the controller sets. Defaults to none. Changes apply in place, to the group and to instances that are launched
+    /// Tags of the Auto Scaling group, the launch template, the instances, their volumes and network interfaces, and Spot
+    /// Instance requests, in addition to those that the controller sets. Defaults to none. Changes apply in place, to the group and to instances that are launched
     /// later; running instances keep their tags.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "shapes::tags")]

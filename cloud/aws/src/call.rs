@@ -38,7 +38,7 @@ where
         let mut error = cloud_error(api, &failure);
         tracing::debug!(api, class = error.class.as_str(), code = error.code, request_id, "AWS call failed");
         if let Some(encoded_message) = failure.message().and_then(message::encoded_details) {
-            tracing::debug!(
+            tracing::info!(
                 api,
                 encoded_message,
                 "AWS denied the call: aws sts decode-authorization-message shows the policy that denies it"

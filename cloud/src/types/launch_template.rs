@@ -53,8 +53,11 @@ pub struct LaunchTemplateData {
     pub metadata_options: MetadataOptions,
     /// `UserData`.
     pub user_data: UserData,
-    /// `TagSpecifications` of instances and volumes.
+    /// `TagSpecifications` of instances, their volumes and network interfaces.
     pub tags: BTreeMap<String, String>,
+    /// Whether groups may launch Spot Instances from it, so that `TagSpecifications` contain Spot Instance requests: AWS
+    /// may reject these for other launches.
+    pub spot: bool,
 }
 
 impl LaunchTemplateData {

@@ -26,7 +26,7 @@ pub(crate) fn request(data: &LaunchTemplateData) -> RequestLaunchTemplateData {
         .set_block_device_mappings(some(data.block_devices.iter().map(block_device).collect()))
         .metadata_options(metadata_options(&data.metadata_options))
         .set_user_data(encoded(&data.user_data))
-        .set_tag_specifications(tag_specifications(&data.tags))
+        .set_tag_specifications(tag_specifications(data))
         .build()
 }
 
@@ -72,6 +72,10 @@ pub(crate) fn content(data: &ResponseLaunchTemplateData) -> LaunchTemplateData {
             .find(|own| own.resource_type() == Some(&ResourceType::Instance))
             .map(|own| tag_map(own.tags()))
             .unwrap_or_default(),
+        spot: data
+            .tag_specifications()
+            .iter()
+            .any(|own| own.resource_type() == Some(&ResourceType::SpotInstancesRequest)),
     }
 }
 
@@ -134,18 +138,18 @@ fn metadata_options(options: &MetadataOptions) -> LaunchTemplateInstanceMetadata
         .build()
 }
 
-/// The tags of what the template launches: instances and their volumes.
-fn tag_specifications(
-    wanted: &BTreeMap<String, String>,
-) -> Option<Vec<LaunchTemplateTagSpecificationRequest>> {
-    let tags = tags(wanted)?;
+/// The tags of what the template launches: instances, their volumes and network interfaces, and Spot Instance requests.
+fn tag_specifications(data: &LaunchTemplateData) -> Option<Vec<LaunchTemplateTagSpecificationRequest>> {
+    let tags = tags(&data.tags)?;
     let specification = |resource_type| {
         LaunchTemplateTagSpecificationRequest::builder()
             .resource_type(resource_type)
             .set_tags(Some(tags.clone()))
             .build()
     };
-    Some(vec![specification(ResourceType::Instance), specification(ResourceType::Volume)])
+    let always = [ResourceType::Instance, ResourceType::Volume, ResourceType::NetworkInterface];
+    let of_spot = data.spot.then_some(ResourceType::SpotInstancesRequest);
+    Some(always.into_iter().chain(of_spot).map(specification).collect())
 }
 
 /// A list member, absent if empty.

@@ -110,7 +110,7 @@ async fn words_hold_nothing_that_differs_between_attempts() -> Result<()> {
     assert_eq!(error.class, ErrorClass::Denied);
     // Only the log has the encoded details, which name the policy that denies the call.
     let log = logged();
-    assert!(log.contains("encoded_message=\"abCD-12_xyz\"") && log.contains("DEBUG"), "{log}");
+    assert!(log.contains("encoded_message=\"abCD-12_xyz\"") && log.contains("INFO"), "{log}");
     assert_eq!(
         error.message,
         "You are not authorized to perform this operation. User: arn:aws:iam::123456789012:user/x is not \

@@ -55,6 +55,7 @@ pub fn template_data(user_data: &str) -> LaunchTemplateData {
         },
         user_data: UserData::new(user_data.as_bytes().to_vec()),
         tags: map(&[("kubernetes.io/cluster/demo", "owned"), ("Name", "workers")]),
+        spot: true,
     }
 }
 

@@ -56,6 +56,16 @@ async fn create_launch_template_sends_every_member() -> Result<()> {
         ("TagSpecification.2.Tag.1.Value", "workers"),
         ("TagSpecification.2.Tag.2.Key", "kubernetes.io/cluster/demo"),
         ("TagSpecification.2.Tag.2.Value", "owned"),
+        ("TagSpecification.3.ResourceType", "network-interface"),
+        ("TagSpecification.3.Tag.1.Key", "Name"),
+        ("TagSpecification.3.Tag.1.Value", "workers"),
+        ("TagSpecification.3.Tag.2.Key", "kubernetes.io/cluster/demo"),
+        ("TagSpecification.3.Tag.2.Value", "owned"),
+        ("TagSpecification.4.ResourceType", "spot-instances-request"),
+        ("TagSpecification.4.Tag.1.Key", "Name"),
+        ("TagSpecification.4.Tag.1.Value", "workers"),
+        ("TagSpecification.4.Tag.2.Key", "kubernetes.io/cluster/demo"),
+        ("TagSpecification.4.Tag.2.Value", "owned"),
     ];
     expected.extend(content.iter().map(|(name, value)| (format!("{data}{name}"), (*value).to_owned())));
     assert_eq!(members, expected);

@@ -42,6 +42,7 @@ fn data(image: &str) -> Box<LaunchTemplateData> {
         },
         user_data: UserData::default(),
         tags: BTreeMap::new(),
+        spot: false,
     })
 }
 

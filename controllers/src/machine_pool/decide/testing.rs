@@ -82,6 +82,7 @@ pub fn data() -> LaunchTemplateData {
         },
         user_data: UserData::new(b"data".to_vec()),
         tags: BTreeMap::new(),
+        spot: false,
     }
 }
 
@@ -203,6 +204,7 @@ pub fn pool_instance(id: &str, zone: &str, age: i64) -> PoolInstance {
             do_not_disrupt: false,
             termination_requested_at: None,
             terminated_by_refresh: false,
+            launch_record: None,
             created_at: None,
             launched_at: None,
         }),
@@ -417,6 +419,7 @@ pub fn kubernetes(plan: &Plan) -> Vec<String> {
                     format!("terminating {}", machine.name)
                 }
                 KubeWrite::RemoveAsgMachineFinalizer { machine, .. } => format!("release {}", machine.name),
+                KubeWrite::AnnotateDesiredState { machine, .. } => format!("record {}", machine.name),
                 other => other.what(),
             }),
         })

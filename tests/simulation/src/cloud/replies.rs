@@ -318,6 +318,10 @@ fn content(tree: &Tree) -> LaunchTemplateData {
             .find(|own| own.text_of("ResourceType") == Some("instance"))
             .map(tags)
             .unwrap_or_default(),
+        spot: tree
+            .items_of("TagSpecifications")
+            .iter()
+            .any(|own| own.text_of("ResourceType") == Some("spot-instances-request")),
     }
 }
 

@@ -240,6 +240,11 @@ fn template_data(data: &LaunchTemplateData) -> Tree {
         let member = if profile.starts_with("arn:") { "Arn" } else { "Name" };
         Tree::new().with(member, profile)
     });
+    let launched: &[&str] = if data.spot {
+        &["instance", "volume", "network-interface", "spot-instances-request"]
+    } else {
+        &["instance", "volume", "network-interface"]
+    };
     Tree::new()
         .with("ImageId", &data.image_id)
         .with("InstanceType", &data.instance_type)
@@ -257,7 +262,7 @@ fn template_data(data: &LaunchTemplateData) -> Tree {
                 .with("InstanceMetadataTags", &options.instance_metadata_tags),
         )
         .with_opt("UserData", (!user_data.is_empty()).then(|| STANDARD.encode(user_data)))
-        .with_opt("TagSpecifications", tag_specifications(&["instance", "volume"], &data.tags))
+        .with_opt("TagSpecifications", tag_specifications(launched, &data.tags))
 }
 
 fn block_device(device: &BlockDevice) -> Tree {

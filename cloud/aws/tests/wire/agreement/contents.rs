@@ -132,11 +132,11 @@ fn data() -> BoxedStrategy<Box<LaunchTemplateData>> {
     // A few bytes would be found in messages, and taken for an echo of the user data.
     let user_data = prop_oneof![Just(Vec::new()), vec(any::<u8>(), 12..40)];
     let first = (text(), text(), option::of(profile), option::of(text()), vec(text(), 0..4));
-    let second = (vec(block_device(), 0..3), metadata_options(), user_data, tags());
+    let second = (vec(block_device(), 0..3), metadata_options(), user_data, tags(), any::<bool>());
     (first, second)
         .prop_map(|(first, second)| {
             let (image_id, instance_type, iam_instance_profile, key_name, security_group_ids) = first;
-            let (block_devices, metadata_options, user_data, tags) = second;
+            let (block_devices, metadata_options, user_data, tags, spot) = second;
             Box::new(LaunchTemplateData {
                 image_id,
                 instance_type,
@@ -147,6 +147,7 @@ fn data() -> BoxedStrategy<Box<LaunchTemplateData>> {
                 metadata_options,
                 user_data: UserData::new(user_data),
                 tags,
+                spot,
             })
         })
         .boxed()

@@ -182,6 +182,7 @@ fn launch(
         },
         user_data: bootstrap.data.clone().map(UserData::new).unwrap_or_default(),
         tags: template_tags(&desired.tags),
+        spot: spec.may_launch_spot(),
     };
     let stamp = Stamp {
         content: content_hash(&data, &bootstrap.digest.content),

@@ -8,6 +8,9 @@ use crate::{
     region::Region,
 };
 
+/// A Spot Instance request, which exists only for launches of Spot Instances: it is known by its tags.
+const SPOT_REQUEST: &str = "spot-instances-request";
+
 /// The requests of a launch from a version of a template, into these subnets; `None` if there is no such version.
 pub(super) fn from(
     region: &Region,
@@ -42,6 +45,10 @@ pub(super) fn from(
     for kind in ["instance", "volume", "network-interface"] {
         requests.push(with_request_tags(run(&own(&format!("{kind}/*")), true), &tags_of(kind)));
     }
+    let of_spot_request = tags_of(SPOT_REQUEST);
+    if !of_spot_request.is_empty() {
+        requests.push(with_request_tags(run(&own(&format!("{SPOT_REQUEST}/*")), true), &of_spot_request));
+    }
     for group in template_data::security_groups(data) {
         let tags = network.security_groups.get(&group).map(|group| group.tags.clone()).unwrap_or_default();
         requests.push(with_resource_tags(run(&own(&format!("security-group/{group}")), true), "ec2", &tags));
@@ -57,7 +64,7 @@ pub(super) fn from(
             format!("arn:{}:ec2:{}::snapshot/{snapshot}", region.scope.partition(), region.scope.region);
         requests.push(run(&arn, true));
     }
-    for kind in ["instance", "volume"] {
+    for kind in ["instance", "volume", "network-interface", SPOT_REQUEST] {
         let tags = tags_of(kind);
         if !tags.is_empty() {
             let request = Request::new("ec2:CreateTags", &own(&format!("{kind}/*")));
