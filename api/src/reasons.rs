@@ -160,6 +160,11 @@ pub mod group_ready {
     /// Remedy: wait; if the message names detached or retained instances, attach or terminate them
     /// (docs/users/terminations.md).
     pub const GROUP_NOT_READY: &str = "NotGroupReady";
+    /// No MachinePool refers to the pool, which has a group with instances: `infrastructureRef` of its MachinePool was
+    /// changed, or the MachinePool was deleted.
+    ///
+    /// Remedy: delete the ASGMachinePool, which drains and terminates its instances, or let a MachinePool refer to it.
+    pub const NO_MACHINE_POOL: &str = "NoMachinePool";
     /// A guard of the namespace does not allow what the pool uses, or the pool would exceed a limit.
     ///
     /// Remedy: an operator changes the ASGGuard that the message names, or the pool uses what it allows
@@ -396,6 +401,13 @@ pub mod up_to_date {
     /// Remedy: correct the error in `CloudReachable`; replace instances of a deleted version with the annotation
     /// `asg.infrastructure.cluster.x-k8s.io/replace`.
     pub const VERSION_UNKNOWN: &str = "VersionUnknown";
+    /// Instances were launched from another launch template than that of the pool, or from none: another actor attached
+    /// them, or the launch template was deleted before an ASGMachine recorded what they were launched for. They are outdated
+    /// at the next change of the desired state.
+    ///
+    /// Remedy: none; to replace an instance before, set the annotation `asg.infrastructure.cluster.x-k8s.io/replace` of
+    /// its ASGMachine.
+    pub const OTHER_LAUNCH_TEMPLATE: &str = "OtherLaunchTemplate";
     /// The image changed.
     pub const IMAGE_CHANGED: &str = "ImageChanged";
     /// Another part of the launch template changed.

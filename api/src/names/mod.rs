@@ -73,6 +73,9 @@ pub mod annotations {
     pub const DO_NOT_DISRUPT: &str = "asg.infrastructure.cluster.x-k8s.io/do-not-disrupt";
     /// On an `ASGMachine`: when the controller last requested the termination of the instance, RFC 3339.
     pub const END_REQUESTED_AT: &str = "asg.infrastructure.cluster.x-k8s.io/end-requested-at";
+    /// On an `ASGMachine`: hashes of the desired state that its instance was launched for (`launched ...`). If it was
+    /// launched from no launch template of the pool: of that at the time when the pool found it (`found ...`).
+    pub const DESIRED_STATE: &str = "asg.infrastructure.cluster.x-k8s.io/desired-state";
     /// On a Cluster: `true` blocks its deletion.
     pub const DELETION_PROTECTION: &str = "asg.infrastructure.cluster.x-k8s.io/deletion-protection";
 

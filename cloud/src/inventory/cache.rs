@@ -48,6 +48,7 @@ struct Slot<V> {
 
 struct Kept<V> {
     answer: Result<V>,
+    at: Instant,
     until: Instant,
 }
 
@@ -100,8 +101,9 @@ impl<K: Ord + Hash + Clone, V: Clone> Cache<K, V> {
             let Some(slot) = slots.by_key.get_mut(key) else { continue };
             // Another caller has stored the answer, or our own write made it stale: check again.
             if slot.flight.as_ref().is_some_and(|(current, _)| *current == id) {
-                let until = Instant::now() + self.lifetime_of(key, &answer);
-                *slot = Slot { kept: Some(Kept { answer: answer.clone(), until }), flight: None };
+                let at = Instant::now();
+                let until = at + self.lifetime_of(key, &answer);
+                *slot = Slot { kept: Some(Kept { answer: answer.clone(), at, until }), flight: None };
                 return answer;
             }
         }
@@ -119,11 +121,21 @@ impl<K: Ord + Hash + Clone, V: Clone> Cache<K, V> {
         self.lock().by_key.remove(key);
     }
 
+    /// What was kept at least this long ago may no longer be true.
+    pub(super) fn invalidate_older(&self, key: &K, age: Duration) {
+        let mut slots = self.lock();
+        let kept = slots.by_key.get(key).and_then(|slot| slot.kept.as_ref());
+        if kept.is_some_and(|kept| kept.at.elapsed() >= age) {
+            slots.by_key.remove(key);
+        }
+    }
+
     /// Replaces what is kept by what our own write made true.
     pub(super) fn put(&self, key: K, value: V) {
         let answer = Ok(value);
-        let until = Instant::now() + self.lifetime_of(&key, &answer);
-        self.lock().by_key.insert(key, Slot { kept: Some(Kept { answer, until }), flight: None });
+        let at = Instant::now();
+        let until = at + self.lifetime_of(&key, &answer);
+        self.lock().by_key.insert(key, Slot { kept: Some(Kept { answer, at, until }), flight: None });
     }
 
     /// What is kept, without a call.

@@ -184,6 +184,10 @@ impl Lookups {
         self.images.invalidate(&id.to_owned());
     }
 
+    pub(super) fn forget_older_image(&self, id: &str, age: Duration) {
+        self.images.invalidate_older(&id.to_owned(), age);
+    }
+
     pub(super) fn forget_parameter(&self, name: &str) {
         self.parameters.invalidate(&name.to_owned());
     }

@@ -287,6 +287,11 @@ impl Inventory {
         self.lookups.forget_image(id);
     }
 
+    /// The next [`Self::image`] of this ID reads again if it was read at least this long ago.
+    pub fn forget_older_image(&self, id: &str, age: Duration) {
+        self.lookups.forget_older_image(id, age);
+    }
+
     /// The next [`Self::parameter`] of this name reads again.
     pub fn forget_parameter(&self, name: &str) {
         self.lookups.forget_parameter(name);

@@ -85,6 +85,9 @@ pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -
             let at = at.to_rfc3339_opts(SecondsFormat::Secs, true);
             patch.annotate::<ASGMachine>(machine, uid, annotations::END_REQUESTED_AT, json!(at)).await
         }
+        KubeWrite::AnnotateDesiredState { machine, uid, record } => {
+            patch.annotate::<ASGMachine>(machine, uid, annotations::DESIRED_STATE, json!(record)).await
+        }
         KubeWrite::RemoveAsgMachineFinalizer { machine, uid, .. } => {
             // A merge patch replaces the list, which may hold finalizers of others, so it is read first.
             let api: Api<ASGMachine> = Api::namespaced(client.clone(), &machine.namespace);

@@ -2,7 +2,7 @@
 //! never stops a watch: it is skipped, and logged once.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt::Debug,
     hash::Hash,
     sync::{Arc, Mutex, PoisonError},
@@ -11,7 +11,7 @@ use std::{
 
 use capasg_api::{
     ASGGuard, ASGIdentity, ASGMachine, ASGMachinePool,
-    capi::{Cluster, Machine, MachinePool, pool_owner_of_machine},
+    capi::{Cluster, Machine, MachinePool, owner_machine_pool, pool_owner_of_machine},
     errors,
     names::labels,
 };
@@ -94,9 +94,8 @@ pub fn watch(
     start.kind::<ASGMachinePool, _>(ours, pools_writer, |pool| vec![ObjectKey::of(pool)]);
     let index = move |event: &Event<ASGMachine>| asg_machines_of.record(event, pool_of);
     start.indexed(all.clone(), asg_machines_writer, index, |machine| pool_of(machine).into_iter().collect());
-    start.kind::<MachinePool, _>(all.clone(), machine_pools_writer, |owner| {
-        infrastructure_of(owner).into_iter().collect()
-    });
+    let view = caches.clone();
+    start.kind::<MachinePool, _>(all.clone(), machine_pools_writer, move |owner| of_owner(&view, owner));
     let view = caches.clone();
     let index = move |event: &Event<Machine>| machines_of.record(event, labelled_pool);
     start.indexed(all.clone(), machines_writer, index, move |machine| of_machine(&view, machine));
@@ -356,6 +355,16 @@ fn pool_of(machine: &ASGMachine) -> Option<ObjectKey> {
 /// The namespace and pool-name label of a Machine.
 fn labelled_pool(machine: &Machine) -> Option<ObjectKey> {
     Some(ObjectKey::new(machine.namespace()?, machine.labels().get(labels::POOL_NAME)?))
+}
+
+/// The pool that a MachinePool refers to, and those that it referred to before: their owner references name it.
+fn of_owner(caches: &Caches, owner: &MachinePool) -> Vec<ObjectKey> {
+    let (namespace, name) = (owner.namespace(), owner.name_any());
+    let owned = caches.pools.state_filter(|pool| {
+        pool.namespace() == namespace && owner_machine_pool(pool).is_some_and(|owner| owner.name == name)
+    });
+    let owned = owned.iter().map(|pool| ObjectKey::of(pool.as_ref()));
+    infrastructure_of(owner).into_iter().chain(owned).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// The pool that a MachinePool refers to.

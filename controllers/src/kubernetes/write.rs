@@ -118,6 +118,15 @@ pub enum KubeWrite {
         /// Now.
         at: DateTime<Utc>,
     },
+    /// The annotation `desired-state` of an ASGMachine that was created without it.
+    AnnotateDesiredState {
+        /// The ASGMachine.
+        machine: ObjectKey,
+        /// Precondition.
+        uid: String,
+        /// The value.
+        record: String,
+    },
     /// Removes our finalizer from an ASGMachine: its instance has terminated, or is no longer managed.
     RemoveAsgMachineFinalizer {
         /// The ASGMachine.
@@ -218,6 +227,9 @@ impl KubeWrite {
             Self::DeleteAsgMachine { machine, .. } => format!("deleting ASGMachine {machine}"),
             Self::AnnotateTerminationRequested { machine, .. } => {
                 format!("recording the termination request on ASGMachine {machine}")
+            }
+            Self::AnnotateDesiredState { machine, .. } => {
+                format!("recording the desired state on ASGMachine {machine}")
             }
             Self::RemoveAsgMachineFinalizer { machine, .. } => {
                 format!("removing the finalizer from ASGMachine {machine}")

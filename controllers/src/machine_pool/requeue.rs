@@ -41,9 +41,11 @@ impl Requeue {
         let reads = observation.failed().cloned().map(ReconcileError::Cloud);
         let unlisted = observation.unlisted.clone().map(ReconcileError::Kubernetes);
         let failed: Vec<_> = reads.chain(unlisted).chain(acted.failed).collect();
-        if !matches!(observation.state, PoolState::Running(_) | PoolState::Deleting(_))
-            || plan.changes_finalizer()
-        {
+        let is_observed = matches!(
+            observation.state,
+            PoolState::Running(_) | PoolState::Unreferenced(_) | PoolState::Deleting(_)
+        );
+        if !is_observed || plan.changes_finalizer() {
             let after = plan.requeue_after.map(|after| after.max(SHORTEST));
             return Self { after, failed };
         }

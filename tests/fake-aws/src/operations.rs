@@ -271,6 +271,7 @@ static OPERATIONS: &[Operation] = &[
         &["AutoScalingGroupName", "InstanceId", "LifecycleActionToken", "LifecycleHookName"],
         hook_actions::heartbeat,
     ),
+    write(AutoScaling, "AttachInstances", &["AutoScalingGroupName", "InstanceIds"], standby::attach),
     write(
         AutoScaling,
         "DetachInstances",

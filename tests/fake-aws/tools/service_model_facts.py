@@ -27,7 +27,7 @@ OPERATIONS = {
         SetDesiredCapacity TerminateInstanceInAutoScalingGroup DescribeAutoScalingInstances DescribeScalingActivities
         CreateOrUpdateTags DeleteTags DescribeTags SetInstanceProtection SetInstanceHealth SuspendProcesses
         ResumeProcesses PutLifecycleHook DescribeLifecycleHooks DeleteLifecycleHook CompleteLifecycleAction
-        RecordLifecycleActionHeartbeat DetachInstances EnterStandby ExitStandby StartInstanceRefresh
+        RecordLifecycleActionHeartbeat AttachInstances DetachInstances EnterStandby ExitStandby StartInstanceRefresh
         DescribeInstanceRefreshes CancelInstanceRefresh RollbackInstanceRefresh""",
     "ec2": """CreateLaunchTemplate CreateLaunchTemplateVersion DescribeLaunchTemplates DescribeLaunchTemplateVersions
         DeleteLaunchTemplateVersions DeleteLaunchTemplate ModifyLaunchTemplate DescribeInstances TerminateInstances

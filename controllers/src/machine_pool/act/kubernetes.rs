@@ -51,6 +51,7 @@ fn is_done_without_object(write: &KubeWrite) -> bool {
             | KubeWrite::RemoveAsgMachineFinalizer { .. }
             | KubeWrite::AnnotateDeleteMachine { .. }
             | KubeWrite::AnnotateExcludeNodeDraining { .. }
+            | KubeWrite::AnnotateDesiredState { .. }
             | KubeWrite::AnnotateBlockMove { blocked: false, .. }
             | KubeWrite::PatchMachineTimeouts { .. }
     )

@@ -62,6 +62,12 @@ pub fn decision(observation: &Observation, memory: &PoolMemory, now: DateTime<Ut
             }
             decision
         }
+        PoolState::Unreferenced(facts) => {
+            let input = input(facts);
+            let mut plan = pool::terminations(&input);
+            plan.add(Phase::AsgMachines, creation::create(&input, plan.blocker.as_ref()));
+            Decision { desired: Some(facts.desired.clone()), plan: complete(&input, plan) }
+        }
         PoolState::Deleting(facts) => {
             let decision = deleting(&input(facts));
             if !decision.plan.is_done() {

@@ -14,6 +14,7 @@ use crate::machine_pool::decide::rollout::{outdated, rolling_update, zone_balanc
 use crate::machine_pool::decide::settings::{hook_audit, suspended_processes};
 use crate::machine_pool::decide::termination::{lifecycle_actions, requests, spot_interruptions};
 use crate::machine_pool::decide::{capacity, group, launch_template, remediation, settings};
+use crate::machine_pool::model::ownership::not_owned;
 use crate::machine_pool::model::{GroupView, Input, Outdated, Part, Phase, Plan};
 
 /// Decides what to do for a pool that is not being deleted.
@@ -91,6 +92,25 @@ pub fn plan(input: &Input<'_>) -> Plan {
         plan.add(Phase::CleanUp, launch_template::prune(observed, &pin));
     }
     plan.compare(compared.comparison(input));
+    plan
+}
+
+/// Decides about the instances that terminate, and nothing else: for a pool that no MachinePool refers to.
+#[must_use]
+pub fn terminations(input: &Input<'_>) -> Plan {
+    let Input { desired, observed, .. } = *input;
+    let mut plan = Plan::with_outdated(outdated::outdated(desired, observed, input.now));
+    let GroupView::Present { group, .. } = &observed.group else { return plan };
+    if let Some(blocker) = not_owned(desired, group) {
+        plan.blocker = Some(blocker);
+        return plan;
+    }
+    plan.add(Phase::Interruptions, spot_interruptions::decide(input));
+    if observed.group.is_settled() {
+        plan.add(Phase::Terminations, requests::decide(input, group, group.capacity.desired, false));
+        plan.add(Phase::LifecycleActions, lifecycle_actions::decide(input));
+    }
+    plan.add(Phase::Departures, departures::decide(input, false));
     plan
 }
 

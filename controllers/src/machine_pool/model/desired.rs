@@ -56,7 +56,7 @@ pub struct Desired {
     pub rotates: bool,
     /// `spec.retryToken`: a new value continues a stopped rollout.
     pub retry: Option<String>,
-    /// The revision whose rollout is stopped: the pool's annotation `rollout-stopped`.
+    /// The pool's annotation `rollout-stopped` ([`stopped_rollout`](super::stopped_rollout)).
     pub stopped: Option<String>,
     /// When, and how many instances this controller may disrupt.
     pub disruption: ResolvedDisruption,

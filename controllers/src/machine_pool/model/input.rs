@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 
 use crate::ObjectKey;
 use crate::machine_pool::model::revision::revision;
+use crate::machine_pool::model::stopped_rollout::stops;
 use crate::machine_pool::model::{Desired, Facts, Observed, PoolMemory, PoolObjects, ReplicaOwner};
 
 /// The input of decide: everything that decisions depend on.
@@ -63,6 +64,6 @@ impl<'a> Input<'a> {
         [self.desired.stopped.as_ref(), self.memory.rollout.stopped()]
             .into_iter()
             .flatten()
-            .any(|stopped| *stopped == revision)
+            .any(|stopped| stops(stopped, &revision))
     }
 }

@@ -12,6 +12,7 @@ pub mod instance_notice;
 pub mod instances;
 mod known;
 pub mod launch_content;
+pub mod launch_record;
 pub mod memory;
 mod objects;
 mod observation;
@@ -29,6 +30,7 @@ mod report_reads;
 pub mod retry_key;
 pub mod revision;
 pub mod stamp;
+pub mod stopped_rollout;
 pub mod template_versions;
 pub mod termination_cause;
 

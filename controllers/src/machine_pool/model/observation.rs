@@ -55,6 +55,9 @@ pub enum PoolState {
     Unclaimed(String),
     /// The pool is active: not paused, not being deleted, prerequisites met.
     Running(Box<Facts>),
+    /// No MachinePool refers to the pool (any more), which has a group. What runs is drained and released when it
+    /// terminates; nothing else changes.
+    Unreferenced(Box<Facts>),
     /// The pool is being deleted.
     Deleting(Box<Facts>),
     /// The pool is being deleted, and nothing of it was ever created in AWS (E3).
@@ -129,7 +132,9 @@ impl Observation {
     pub fn facts(&self) -> Option<&Facts> {
         match &self.state {
             PoolState::Paused(facts) => facts.as_deref(),
-            PoolState::Running(facts) | PoolState::Deleting(facts) => Some(facts),
+            PoolState::Running(facts) | PoolState::Unreferenced(facts) | PoolState::Deleting(facts) => {
+                Some(facts)
+            }
             PoolState::Waiting(_)
             | PoolState::Unclaimed(_)
             | PoolState::NeverCreated

@@ -10,6 +10,7 @@ use capasg_cloud::{
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::machine_pool::model::known::Known;
+use crate::machine_pool::model::launch_record::LaunchRecord;
 
 /// The facts.
 #[derive(Debug, Clone)]
@@ -141,6 +142,8 @@ pub struct AsgMachineRef {
     pub termination_requested_at: Option<DateTime<Utc>>,
     /// Whether its status reports that an instance refresh terminates the instance.
     pub terminated_by_refresh: bool,
+    /// The annotation `desired-state`.
+    pub launch_record: Option<LaunchRecord>,
     /// When it was created, shortly after the group first listed its instance.
     pub created_at: Option<DateTime<Utc>>,
     /// When its instance was launched, as its status reports.

@@ -82,6 +82,7 @@ impl OutdatedReason {
 pub struct Outdated {
     reasons: BTreeMap<String, OutdatedReason>,
     unknown: BTreeSet<String>,
+    of_another_template: BTreeSet<String>,
 }
 
 impl Outdated {
@@ -91,10 +92,10 @@ impl Outdated {
         self.reasons.contains_key(id)
     }
 
-    /// Whether the instance is up to date: it is not outdated, and its launch template version is known.
+    /// Whether the instance is up to date: it is not outdated, and it is known what it was launched from.
     #[must_use]
     pub fn is_up_to_date(&self, id: &str) -> bool {
-        !self.is_outdated(id) && !self.is_unknown(id)
+        !self.is_outdated(id) && !self.is_unknown(id) && !self.of_another_template.contains(id)
     }
 
     /// Whether it is unknown whether the instance is outdated: its launch template version was not read.
@@ -109,6 +110,13 @@ impl Outdated {
         &self.unknown
     }
 
+    /// The instances that were launched from no launch template of the pool, and that no change of the desired state has
+    /// made outdated yet.
+    #[must_use]
+    pub fn of_another_template(&self) -> &BTreeSet<String> {
+        &self.of_another_template
+    }
+
     /// Why the instance is outdated.
     #[must_use]
     pub fn reason(&self, id: &str) -> Option<OutdatedReason> {
@@ -119,8 +127,15 @@ impl Outdated {
     #[must_use]
     pub fn with_reason(mut self, id: &str, reason: OutdatedReason) -> Self {
         self.unknown.remove(id);
+        self.of_another_template.remove(id);
         self.reasons.entry(id.to_owned()).or_insert(reason);
         self
+    }
+
+    /// Whether every instance is up to date.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.reasons.is_empty() && self.unknown.is_empty() && self.of_another_template.is_empty()
     }
 
     /// How many are outdated.
@@ -148,6 +163,14 @@ impl Outdated {
     #[must_use]
     pub fn new(reasons: BTreeMap<String, OutdatedReason>, mut unknown: BTreeSet<String>) -> Self {
         unknown.retain(|id| !reasons.contains_key(id));
-        Self { reasons, unknown }
+        Self { reasons, unknown, of_another_template: BTreeSet::new() }
+    }
+
+    /// The same, with the instances that were launched from no launch template of the pool. One that is outdated is not
+    /// among them.
+    #[must_use]
+    pub fn with_another_template(mut self, instances: impl Iterator<Item = String>) -> Self {
+        self.of_another_template = instances.filter(|id| !self.reasons.contains_key(id)).collect();
+        self
     }
 }

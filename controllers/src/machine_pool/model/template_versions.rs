@@ -104,3 +104,12 @@ pub fn has_unknown_version(observed: &Observed, instance: &PoolInstance) -> bool
         Known::Absent => false,
     }
 }
+
+/// Whether an instance in the group was launched from another launch template than that of the pool, or from none: it was
+/// attached, or the launch template was deleted and created again.
+#[must_use]
+pub fn is_of_another_template(observed: &Observed, instance: &PoolInstance) -> bool {
+    let Known::Present(ObservedTemplate { id, .. }) = &observed.template else { return false };
+    let listed = instance.listed.as_ref().filter(|listed| !listed.lifecycle.is_terminating());
+    listed.is_some_and(|listed| listed.template.as_ref().is_none_or(|(template, _)| template != id))
+}

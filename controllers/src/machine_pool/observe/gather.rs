@@ -14,7 +14,7 @@ use crate::machine_pool::model::{
 };
 use crate::machine_pool::observe::fetched::Fetched;
 use crate::machine_pool::observe::instance_notices;
-use crate::machine_pool::observe::instances::join;
+use crate::machine_pool::observe::instances::{join, launch_record};
 
 /// A group that a poll read within this time is not read again: a request takes as long.
 const JUST_NOW: TimeDelta = TimeDelta::seconds(1);
@@ -34,16 +34,27 @@ pub async fn template(inventory: &Inventory, objects: &PoolObjects) -> Known<Obs
     }))
 }
 
-/// The image of the pinned version, as long as the spec takes it from the same source.
+/// The image of the pinned version, as long as the spec takes it from the same source. If the launch template was deleted:
+/// the image that the status reports, if an instance was launched for the same source.
 #[must_use]
 pub fn pinned_image(
     inventory: &Inventory,
     objects: &PoolObjects,
+    machines: &Machines,
     template: &Known<ObservedTemplate>,
     version: Option<&str>,
 ) -> Option<String> {
-    let Known::Present(ObservedTemplate { versions, .. }) = template else { return None };
     let source = image_source(&objects.pool.spec, version)?;
+    let versions = match template {
+        Known::Present(ObservedTemplate { versions, .. }) => versions,
+        Known::Absent => {
+            let records = machines.asg_machines.iter().filter_map(|machine| launch_record(machine));
+            let is_same = records.into_iter().any(|record| record.stamp().image_source == source);
+            let reported = objects.pool.status.as_ref()?.image.as_ref()?;
+            return is_same.then(|| reported.id.clone());
+        }
+        Known::Unread(_) => return None,
+    };
     let image = |found: &LaunchTemplateVersion| {
         let stamp = Stamp::parse(found.description.as_deref()?)?;
         found.image_id.clone().filter(|_| stamp.image_source == source)

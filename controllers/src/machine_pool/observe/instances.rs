@@ -13,6 +13,7 @@ use capasg_cloud::Group;
 use chrono::{DateTime, Utc};
 use kube::{Resource, ResourceExt};
 
+use crate::machine_pool::model::launch_record::LaunchRecord;
 use crate::machine_pool::model::{AsgMachineRef, Ec2Answer, MachineRef, PoolInstance};
 
 /// Joins by instance ID. Returns the Machines whose ASGMachine does not exist, too.
@@ -79,9 +80,16 @@ fn asg_machine_ref(machine: &ASGMachine) -> AsgMachineRef {
         do_not_disrupt: machine.annotations().contains_key(annotations::DO_NOT_DISRUPT),
         termination_requested_at,
         terminated_by_refresh: machine.status.as_ref().is_some_and(ASGMachineStatus::is_replaced_by_refresh),
+        launch_record: launch_record(machine),
         created_at: machine.metadata.creation_timestamp.as_ref().map(from_kubernetes),
         launched_at: machine.status.as_ref().and_then(|status| status.launch_time),
     }
+}
+
+/// The desired state that an ASGMachine records for its instance.
+#[must_use]
+pub fn launch_record(machine: &ASGMachine) -> Option<LaunchRecord> {
+    LaunchRecord::parse(machine.annotations().get(annotations::DESIRED_STATE)?)
 }
 
 fn machine_ref(machine: &Machine) -> MachineRef {

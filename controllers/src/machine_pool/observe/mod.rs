@@ -32,7 +32,7 @@ pub use objects::objects;
 
 use crate::machine_pool::ReconcileError;
 use crate::machine_pool::model::memory::{PoolMemory, Registration};
-use crate::machine_pool::model::{Facts, Known, Observation, PoolObjects, PoolState, References};
+use crate::machine_pool::model::{Desired, Facts, Known, Observation, PoolObjects, PoolState, References};
 use crate::{Context, ObjectKey};
 use references::InUse;
 
@@ -95,6 +95,11 @@ async fn running(
     fetched: &mut Fetched,
     memory: &PoolMemory,
 ) -> Result<Observation, ReconcileError> {
+    if objects.machine_pool.is_none()
+        && let Some(desired) = unreferenced(objects)
+    {
+        return Ok(without_machine_pool(context, objects, fetched, memory, desired).await);
+    }
     let owner = match owner(objects) {
         Ok(owner) => owner,
         Err(finding) => return Ok(Observation::waiting(objects, finding, None)),
@@ -116,6 +121,7 @@ async fn running(
     }
     let (inventory, registered) = register(context, objects, &place, memory);
     fetched.begin(&inventory);
+    read_again(&inventory, objects, &owner, memory);
     let mut observation = Observation::of(objects, PoolState::Waiting(None));
     observation.registered = registered;
     observation.unreachable = fetched.unreachable;
@@ -138,7 +144,8 @@ async fn running(
     };
     observation.machines = fetched.machines(context, objects);
     let template = gather::template(&inventory, objects).await;
-    let pinned_image = gather::pinned_image(&inventory, objects, &template, owner.version());
+    let pinned_image =
+        gather::pinned_image(&inventory, objects, &observation.machines, &template, owner.version());
     let used_groups = gather::pinned_security_groups(&inventory, objects, &template);
     observation.named_image = memory.sources.named_image().cloned();
     observation.references = References::observe(
@@ -178,6 +185,61 @@ async fn running(
         observed.failed_reads().chain(&observation.references.failed).cloned().collect();
     observation.state = PoolState::Running(Box::new(Facts { desired, observed }));
     Ok(observation)
+}
+
+/// What was read of the spec's references is read again after another `spec.retryToken`, and images while launches fail.
+fn read_again(inventory: &Inventory, objects: &PoolObjects, owner: &MachinePool, memory: &PoolMemory) {
+    let pool = &objects.pool;
+    if memory.began().is_some() && memory.recent_writes.retry() != pool.spec.retry_token.as_ref() {
+        if let Some((group, template)) = objects.cloud_names() {
+            inventory.forget_lookups(&group, &template);
+        }
+        References::forget(inventory, pool, owner.version());
+    }
+    if memory.launches.are_failing() {
+        References::forget_older_images(inventory, pool);
+    }
+}
+
+/// What is desired of a pool with a group that no MachinePool refers to; `None` before it has a group, and without its
+/// Cluster, when it is about to be deleted.
+fn unreferenced(objects: &PoolObjects) -> Option<Desired> {
+    let is_set_up = objects.cluster.is_some() && objects.has_finalizer() && objects.records_group();
+    is_set_up.then(|| desired::identity(objects, None)).flatten()
+}
+
+/// A pool with a group that no MachinePool refers to. The group keeps its size.
+async fn without_machine_pool(
+    context: &Context,
+    objects: &PoolObjects,
+    fetched: &mut Fetched,
+    memory: &PoolMemory,
+    mut desired: Desired,
+) -> Observation {
+    let Some(place) = objects.place() else { return refused(context, objects, memory) };
+    if let Some(finding) = guards::region(objects) {
+        return without_calls(context, objects, memory, finding);
+    }
+    let (inventory, registered) = register(context, objects, &place, memory);
+    fetched.begin(&inventory);
+    let machines = fetched.machines(context, objects);
+    let template = gather::template(&inventory, objects).await;
+    let observed = gather::observed(context, &inventory, &desired, template, &machines, fetched).await;
+    if let Some(group) = observed.group.present() {
+        desired.replicas = group.capacity.desired;
+    }
+    let findings = vec![prerequisites::unreferenced(objects, &desired, &observed)];
+    let failed_reads = observed.failed_reads().cloned().collect();
+    let state = PoolState::Unreferenced(Box::new(Facts { desired, observed }));
+    let unreachable = fetched.unreachable;
+    Observation {
+        machines,
+        registered,
+        findings,
+        failed_reads,
+        unreachable,
+        ..Observation::of(objects, state)
+    }
 }
 
 /// A pool that is being deleted.

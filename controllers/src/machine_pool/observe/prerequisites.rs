@@ -1,13 +1,14 @@
 //! The prerequisites that a pool waits for, as findings.
 
 use capasg_api::{
+    capi::owner_machine_pool,
     conditions::{self, Finding},
     names::annotations,
     reasons::{INTERNAL_ERROR, cloud_reachable, group_ready, launch_template_ready as reasons},
 };
 
 use crate::access::{Access, Refusal};
-use crate::machine_pool::model::BootstrapProblem;
+use crate::machine_pool::model::{BootstrapProblem, Desired, Observed, PoolObjects, counted, instances};
 
 /// Another actor removed the record of who owns the group.
 #[must_use]
@@ -19,6 +20,27 @@ pub fn identity_lost(condition: &'static str, holds: bool) -> Finding {
         annotations::OWNER_ID
     );
     Finding::new(condition, holds, group_ready::GROUP_NOT_OWNED, message)
+}
+
+/// No MachinePool refers to a pool that has a group.
+#[must_use]
+pub fn unreferenced(objects: &PoolObjects, desired: &Desired, observed: &Observed) -> Finding {
+    let why = match owner_machine_pool(&objects.pool) {
+        Some(owner) => format!(
+            "spec.template.spec.infrastructureRef of MachinePool {} does not refer to this ASGMachinePool, or the \
+             MachinePool was deleted",
+            owner.name
+        ),
+        None => "no MachinePool refers to this ASGMachinePool".to_owned(),
+    };
+    let count = instances::count(observed.instances.values().filter(|instance| instance.listed.is_some()));
+    let message = format!(
+        "{why}. Its Auto Scaling group {} has {}: nodes are drained when their instances terminate, and nothing else \
+         changes. Delete the ASGMachinePool to drain and terminate them, or let a MachinePool refer to it.",
+        desired.group,
+        counted(count, "instance"),
+    );
+    Finding::new(conditions::GROUP_READY, false, group_ready::NO_MACHINE_POOL, message)
 }
 
 /// Core has not reported yet that the Cluster's infrastructure is provisioned (C3).

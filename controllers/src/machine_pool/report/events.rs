@@ -105,7 +105,7 @@ pub async fn rollout(context: &Context, input: &Input<'_>, memory: &PoolMemory) 
             );
             (events::ROLLOUT_STARTED, message)
         }
-        (true, false) if input.plan.outdated.count() == 0 && input.plan.outdated.unknown().is_empty() => {
+        (true, false) if input.plan.outdated.is_complete() => {
             (events::ROLLOUT_COMPLETED, "All instances are up to date".to_owned())
         }
         _ => return,

@@ -5,6 +5,7 @@ use capasg_api::{
     capi::pause_state,
     conditions::{self, Finding, Status, paused},
     machine::{AddressType, MachineAddress, PurchaseOption},
+    names::annotations,
     pool::RolloutType,
     reasons::{deleting, instance_ready, termination_pending, up_to_date},
 };
@@ -178,6 +179,16 @@ fn up_to_date_finding(input: &Input<'_>, id: &str) -> Finding {
             Status::Unknown,
             up_to_date::VERSION_UNKNOWN,
             "the launch template version of the instance is unknown",
+        ),
+        None if input.plan.outdated.of_another_template().contains(id) => Finding::new(
+            conditions::UP_TO_DATE,
+            Status::Unknown,
+            up_to_date::OTHER_LAUNCH_TEMPLATE,
+            format!(
+                "the instance was launched from no launch template of the pool. The next change of the desired \
+                 state replaces it; annotation {} replaces it at once.",
+                annotations::REPLACE
+            ),
         ),
         None => Finding::plain(conditions::UP_TO_DATE, true, up_to_date::UP_TO_DATE),
         Some(reason) => {

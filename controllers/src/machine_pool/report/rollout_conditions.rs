@@ -11,6 +11,7 @@ use chrono::{DateTime, Utc};
 use crate::machine_pool::model::OutdatedReason;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::revision::revision;
+use crate::machine_pool::model::stopped_rollout;
 use crate::machine_pool::model::{
     Acted, DesiredLaunch, Facts, Known, Observation, Plan, PoolInstance, RolloutPhase, StopCause, counted,
     instances, is_or_are,
@@ -26,8 +27,24 @@ pub(super) fn up_to_date(input: &Input<'_>) -> Finding {
     let Some(observed) = input.owned() else { return Finding::not_yet_reported(UP_TO_DATE) };
     let unknown = input.plan.outdated.unknown();
     if input.plan.outdated.count() == 0 {
-        if unknown.is_empty() {
+        let others = input.plan.outdated.of_another_template();
+        if unknown.is_empty() && others.is_empty() {
             return Finding::plain(UP_TO_DATE, true, up_to_date::UP_TO_DATE);
+        }
+        if unknown.is_empty() {
+            let ids: Vec<String> = others.iter().cloned().collect();
+            let message = format!(
+                "{} launched from no launch template of the pool: {}. The next change of the desired state replaces \
+                 them; annotation {} of an ASGMachine replaces its instance at once.",
+                if ids.len() == 1 {
+                    "1 instance was".to_owned()
+                } else {
+                    format!("{} instances were", ids.len())
+                },
+                some_of(&ids),
+                annotations::REPLACE
+            );
+            return Finding::new(UP_TO_DATE, Status::Unknown, up_to_date::OTHER_LAUNCH_TEMPLATE, message);
         }
         let ids: Vec<String> = unknown.iter().cloned().collect();
         let message = format!("the launch template version of {} is unknown", some_of(&ids));
@@ -100,6 +117,15 @@ fn window(input: &Input<'_>, next: Option<(DateTime<Utc>, &'static str)>) -> Str
     std::iter::once(opens).chain(faults).collect()
 }
 
+/// Whether another actor cancelled the instance refresh for the desired state.
+fn is_cancelled(input: &Input<'_>) -> bool {
+    let Some((desired, observed)) = input.desired.zip(input.owned()) else { return false };
+    let Some(value) = desired.stopped.as_ref().filter(|value| stopped_rollout::is_cancellation(value)) else {
+        return false;
+    };
+    revision(desired, observed).is_some_and(|revision| stopped_rollout::stops(value, &revision))
+}
+
 /// Whether outdated instances are being replaced, and what that waits for.
 pub(super) fn rolling_out(input: &Input<'_>) -> Finding {
     if input.owned().is_none() {
@@ -107,6 +133,13 @@ pub(super) fn rolling_out(input: &Input<'_>) -> Finding {
     }
     let yes = |message| Finding::new(ROLLING_OUT, true, rolling_out::ROLLING_OUT, message);
     let no = |message| Finding::new(ROLLING_OUT, false, rolling_out::NOT_ROLLING_OUT, message);
+    if input.plan.rollout.is_none() && is_cancelled(input) {
+        return no(format!(
+            "another actor cancelled the instance refresh. None is started until the desired state, spec.retryToken or \
+             spec.rollout.strategy changes, or annotation {} is removed from the ASGMachinePool.",
+            annotations::ROLLOUT_STOPPED
+        ));
+    }
     let waits = |message: &str| {
         // A rollout in progress stays so while it waits: the wait ends, or another condition reports it.
         let message = message.to_owned();

@@ -99,8 +99,8 @@ fn instance(instance: &Instance, membership: &Membership) -> Tree {
         .with("AvailabilityZone", &instance.zone)
         .with("LifecycleState", membership.lifecycle.as_str())
         .with("HealthStatus", if membership.healthy { "Healthy" } else { "Unhealthy" })
-        .with("LaunchTemplate", template(&membership.template))
         .with("ProtectedFromScaleIn", membership.protected)
+        .with_opt("LaunchTemplate", membership.template.as_ref().map(template))
 }
 
 /// `DescribeAutoScalingInstances`: over all groups; unknown ids are left out.
@@ -123,8 +123,8 @@ pub(crate) fn instances(view: &View<'_>, params: &Tree) -> Result<Tree, ApiError
                     .with("AvailabilityZone", &instance.zone)
                     .with("LifecycleState", membership.lifecycle.as_str())
                     .with("HealthStatus", if membership.healthy { "HEALTHY" } else { "UNHEALTHY" })
-                    .with("LaunchTemplate", template(&membership.template))
-                    .with("ProtectedFromScaleIn", membership.protected);
+                    .with("ProtectedFromScaleIn", membership.protected)
+                    .with_opt("LaunchTemplate", membership.template.as_ref().map(template));
                 entries.insert(instance.id.clone(), tree);
             }
         }

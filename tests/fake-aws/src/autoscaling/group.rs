@@ -140,7 +140,8 @@ pub(crate) struct Membership {
     pub(crate) lifecycle: Lifecycle,
     pub(crate) healthy: bool,
     pub(crate) protected: bool,
-    pub(crate) template: TemplateVersion,
+    /// `None`: it was attached.
+    pub(crate) template: Option<TemplateVersion>,
     pub(crate) in_service: Option<DateTime<Utc>>,
     /// Open lifecycle actions.
     pub(crate) actions: Vec<Action>,

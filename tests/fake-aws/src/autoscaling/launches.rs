@@ -242,7 +242,7 @@ fn start(region: &mut Region, name: &str, plan: Plan) -> String {
         lifecycle: Lifecycle::Pending,
         healthy: true,
         protected: group.flag("NewInstancesProtectedFromScaleIn"),
-        template: plan.template,
+        template: Some(plan.template),
         in_service: None,
         actions: Vec::new(),
         activity: Some(sequence),

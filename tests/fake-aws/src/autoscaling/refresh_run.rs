@@ -97,7 +97,8 @@ fn matches(state: &State, target: &LaunchSource, instance: &Instance, own: &Memb
             return false;
         };
         let kind = kind.or_else(|| version.data.text_of("InstanceType")).unwrap_or_default();
-        own.template.id == specification.id && own.template.number == number && instance.kind == kind
+        own.template.as_ref().is_some_and(|from| from.id == specification.id && from.number == number)
+            && instance.kind == kind
     })
 }
 

@@ -45,8 +45,9 @@ fn victim(region: &Region, group: &Group) -> Option<String> {
 
 /// Sorts by the policies in their order; smaller goes first.
 fn rank(policies: &[&str], group: &Group, instance: &Instance, own: &Membership) -> Vec<i64> {
-    let other_template = i64::from(own.template.id == group.source.template().id);
-    let version = i64::try_from(own.template.number).unwrap_or(i64::MAX);
+    let other_template =
+        i64::from(own.template.as_ref().is_some_and(|from| from.id == group.source.template().id));
+    let version = own.template.as_ref().map_or(0, |from| i64::try_from(from.number).unwrap_or(i64::MAX));
     let launched = instance.launched.timestamp_millis();
     let mut ranks = Vec::new();
     for policy in policies {

@@ -1,11 +1,11 @@
-//! Instances set aside: standby and detachment. Neither runs lifecycle hooks.
+//! Instances set aside: standby, detachment and attachment. None runs lifecycle hooks here.
 
 use super::{
-    Lifecycle,
+    Lifecycle, Membership,
     activities::{self, Status},
     instance_not_found, membership, modifiable,
 };
-use crate::{ApiError, Tree, events::Event, region::Region, time::timestamp};
+use crate::{ApiError, Tree, ec2::Ec2State, events::Event, region::Region, time::timestamp};
 
 /// Checks that every instance is in the group and in a state, and gives their ids.
 fn chosen(
@@ -139,6 +139,56 @@ pub(crate) fn detach(region: &mut Region, params: &Tree) -> Result<Tree, ApiErro
     }
     region.reconsider(&name);
     Ok(reply(region, &name, &sequences))
+}
+
+/// An attached instance has no launch template in its group, whatever it was launched from.
+pub(crate) fn attach(region: &mut Region, params: &Tree) -> Result<Tree, ApiError> {
+    let name = params.text_of("AutoScalingGroupName").unwrap_or_default().to_owned();
+    modifiable(region, &name)?;
+    let ids = params.texts_of("InstanceIds");
+    if ids.is_empty() || ids.len() > 20 {
+        return Err(ApiError::validation("Between 1 and 20 instance ids must be specified"));
+    }
+    for id in &ids {
+        let instance = region.state.instances.get(id).ok_or_else(|| instance_not_found(id))?;
+        if instance.state != Ec2State::Running || instance.group.is_some() {
+            return Err(ApiError::validation(format!(
+                "The instance {id} is not running, or is in an Auto Scaling group already."
+            )));
+        }
+    }
+    let by = i64::try_from(ids.len()).unwrap_or(i64::MAX);
+    let group = modifiable(region, &name)?;
+    if group.desired + by > group.max {
+        return Err(ApiError::validation(format!(
+            "AutoScalingGroup {name} has min-size={}, max-size={}, and desired-size={}. To attach {by} instance, please \
+             update the AutoScalingGroup sizes appropriately.",
+            group.min, group.max, group.desired
+        )));
+    }
+    group.desired += by;
+    group.members.extend(ids.iter().cloned());
+    let protected = group.flag("NewInstancesProtectedFromScaleIn");
+    for id in &ids {
+        let sequence = activity(region, &name, id, "Attaching an existing EC2 instance");
+        let Some(instance) = region.state.instances.get_mut(id) else { continue };
+        instance.tags.insert("aws:autoscaling:groupName".to_owned(), name.clone());
+        instance.group = Some(Membership {
+            group: name.clone(),
+            lifecycle: Lifecycle::Pending,
+            healthy: true,
+            protected,
+            template: None,
+            in_service: None,
+            actions: Vec::new(),
+            activity: Some(sequence),
+            cause: None,
+            held: None,
+            timed_out: false,
+        });
+        region.schedule(region.settings.step_millis, Event::InService(id.clone()));
+    }
+    Ok(Tree::new())
 }
 
 /// A detached instance runs on without its group.

@@ -196,7 +196,7 @@ fn instance(region: &Region, instance: &Instance) -> InstanceDump {
         lifecycle_state: own.map(|own| own.lifecycle.as_str().to_owned()),
         health: own.map(|own| if own.healthy { "Healthy" } else { "Unhealthy" }.to_owned()),
         protected: own.is_some_and(|own| own.protected),
-        template: own.map(|own| (own.template.id.clone(), own.template.number)),
+        template: own.and_then(|own| own.template.as_ref()).map(|from| (from.id.clone(), from.number)),
         user_data: instance.user_data.as_deref().map(str::to_owned),
         tags: instance.tags.clone(),
     }

@@ -96,7 +96,7 @@ impl Simulator {
     pub fn launched_from(&self, scope: &Scope, id: &str) -> Option<(String, u64)> {
         let world = self.world();
         let own = world.regions.get(scope)?.state.instances.get(id)?.group.as_ref()?;
-        Some((own.template.id.clone(), own.template.number))
+        own.template.as_ref().map(|from| (from.id.clone(), from.number))
     }
 
     /// The user data of a launch template version, in base64.

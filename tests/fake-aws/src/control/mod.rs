@@ -95,6 +95,21 @@ impl Simulator {
         self.world().region(scope).network_mut().images.remove(id);
     }
 
+    /// Somebody launches an instance like another one, outside of groups; its ID, if there is the other.
+    pub fn launch_like(&self, scope: &Scope, other: &str) -> Option<String> {
+        let mut world = self.world();
+        let now = world.now;
+        let region = world.region(scope);
+        let mut instance = region.state.instances.get(other)?.clone();
+        instance.id = region.ids.resource("i");
+        instance.launched = now;
+        instance.group = None;
+        instance.tags.retain(|key, _| !key.starts_with("aws:"));
+        let id = instance.id.clone();
+        region.state.instances.insert(id.clone(), instance);
+        Some(id)
+    }
+
     /// Adds or replaces an instance type.
     pub fn put_instance_type(&self, scope: &Scope, kind: InstanceType) {
         let mut world = self.world();

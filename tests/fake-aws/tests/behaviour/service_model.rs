@@ -157,6 +157,7 @@ fn story(kit: &Kit) -> Vec<(Service, &'static str, Tree)> {
         ),
         (AutoScaling, "ExitStandby", one(&id)),
         (AutoScaling, "DetachInstances", one(&id).with("ShouldDecrementDesiredCapacity", false)),
+        (AutoScaling, "AttachInstances", one(&id)),
         (AutoScaling, "SetDesiredCapacity", named("pool").with("DesiredCapacity", 1)),
         (AutoScaling, "DescribeScalingActivities", named("pool")),
         (AutoScaling, "DeleteLifecycleHook", hook()),

@@ -61,6 +61,23 @@ fn a_detached_instance_runs_outside_the_group() {
 }
 
 #[test]
+fn an_attached_instance_has_no_launch_template() {
+    let kit = Kit::with_group(2);
+    let id = kit.ids("pool").remove(0);
+    let params = ids(std::slice::from_ref(&id));
+    let (_, words) = kit.refused("AttachInstances", params.clone());
+    assert!(words.contains("is in an Auto Scaling group already"), "{words}");
+    kit.autoscaling("DetachInstances", params.clone().with("ShouldDecrementDesiredCapacity", true));
+    kit.settle();
+    kit.autoscaling("AttachInstances", params);
+    kit.settle();
+    assert_eq!((kit.state(&id).as_deref(), kit.desired("pool")), (Some("InService"), 2));
+    let listed = &kit.simulator.dump(None)[0].instances;
+    let of = |id: &String| listed.iter().find(|one| one.id == *id).unwrap().template.is_some();
+    assert_eq!(kit.ids("pool").iter().map(of).filter(|has| *has).count(), 1);
+}
+
+#[test]
 fn detaching_below_the_minimum_is_rejected() {
     let kit = Kit::with_group(1);
     kit.autoscaling("UpdateAutoScalingGroup", named("pool").with("MinSize", 1));

@@ -13,7 +13,7 @@ use std::{
 
 use capasg_api::{
     ASGGuard, ASGGuardSpec, ASGIdentity, ASGMachine, ASGMachinePool,
-    capi::{Cluster, Machine, MachinePool, pool_owner_of_machine},
+    capi::{Cluster, Machine, MachinePool, owner_machine_pool, pool_owner_of_machine},
     guard::AdoptionRule,
     identity::NamespaceSelection,
     names::{labels, must_format_value},
@@ -295,6 +295,12 @@ impl State {
         }
         for machine_pool in self.machine_pools.deliver(now) {
             self.woken.insert(pool_of(&machine_pool));
+            // It may have referred to others before.
+            let name = machine_pool.name_any();
+            let is_owned =
+                |pool: &ASGMachinePool| owner_machine_pool(pool).is_some_and(|owner| owner.name == name);
+            let owned = self.pools.iter().filter(|(_, pool)| is_owned(pool));
+            self.woken.extend(owned.map(|(key, _)| key.clone()));
         }
         for cluster in self.clusters.deliver(now) {
             let name = cluster.name_any();
@@ -308,6 +314,13 @@ impl State {
             }
         }
         for machine in self.machines.deliver(now) {
+            let infrastructure =
+                ObjectKey::of(machine.as_ref()).sibling(&machine.spec.infrastructure_ref.name);
+            let asg_machine = self.asg_machines.cached(&infrastructure);
+            if let Some(owner) = asg_machine.as_deref().and_then(pool_owner_of_machine) {
+                self.woken.insert(infrastructure.sibling(&owner.name));
+                continue;
+            }
             let pool = machine.labels().get(labels::POOL_NAME);
             let mut owners = self.machine_pools.iter();
             let owner = owners.find(|(key, _)| Some(&must_format_value(&key.name)) == pool);

@@ -85,6 +85,11 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
                 );
             })
         }
+        KubeWrite::AnnotateDesiredState { machine, uid: wanted, record } => {
+            asg_machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
+                machine.annotations_mut().insert(annotations::DESIRED_STATE.to_owned(), record.clone());
+            })
+        }
         KubeWrite::RemoveAsgMachineFinalizer { machine, uid: wanted, .. } => {
             asg_machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
                 machine.finalizers_mut().retain(|finalizer| finalizer != finalizers::MACHINE);

@@ -195,7 +195,9 @@ impl Invariants {
     fn unwanted(&self, inner: &Inner, pool: &Pool, now: DateTime<Utc>) -> Option<(String, String)> {
         let (object, owner) = inner.begun.both()?;
         let is_engine = object.spec.rollout(owner.replicas()).type_ == RolloutType::InstanceRefresh;
-        if !is_engine || inner.paused.is_reconciled_paused() || inner.begun.previews() {
+        // Without an identity it makes no call.
+        let is_idle = inner.paused.is_reconciled_paused() || !self.is_reconciled(pool);
+        if !is_engine || is_idle || inner.begun.previews() {
             return None;
         }
         let active = self.refreshes(&pool.group).pop().filter(RefreshGlance::replaces)?;

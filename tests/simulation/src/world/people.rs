@@ -42,6 +42,8 @@ impl World {
             let is_stopped =
                 |own: &ASGMachinePool| own.annotations().contains_key(annotations::ROLLOUT_STOPPED);
             let is_retried = before.spec.retry_token != after.spec.retry_token;
+            let strategy = |own: &ASGMachinePool| own.spec.rollout(1).type_;
+            let is_retried = is_retried || strategy(&before) != strategy(&after);
             if is_retried || is_stopped(&before) && !is_stopped(&after) {
                 invariants.goes_on(&pool.key);
             }

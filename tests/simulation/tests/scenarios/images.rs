@@ -12,6 +12,7 @@ use crate::{reach, running_with};
 
 const OLD: &str = "ami-0a1b2c3d";
 const NEW: &str = "ami-0b1c2d3e";
+const NEWER: &str = "ami-0d1e2f3a";
 /// A parameter is believed for ten minutes, and looked at every half hour.
 const SEEN_BY_THEN: TimeDelta = TimeDelta::minutes(45);
 
@@ -131,6 +132,37 @@ async fn a_deregistered_image_of_a_parameter_is_reported_with_the_way_out() -> R
     policy(&world, &pool, ImageUpdatePolicy::RollOut);
     let is_new = |world: &World| images(world, &pool) == [NEW.to_owned()].into();
     world.run_until("the new image is used", TimeDelta::minutes(40), is_new).await?;
+    world.finish()
+}
+
+/// Launches fail after the image went away: the way out is reported minutes later, not with the next hourly read.
+// Pains: W27
+#[tokio::test(start_paused = true)]
+async fn an_image_that_went_away_is_noticed_once_a_launch_fails() -> Result<()> {
+    let (mut world, pool) = by_parameter().await?;
+    world.run_for(SEEN_BY_THEN).await?;
+    world.simulator.remove_image(&world.scope(), OLD);
+    world.scale(&pool, 3);
+    let says = |world: &World| world.says(&pool, "LaunchTemplateReady", "False", "ImageNotFound");
+    world.run_until("it is reported", TimeDelta::minutes(6), says).await?;
+    policy(&world, &pool, ImageUpdatePolicy::RollOut);
+    let is_new = |world: &World| images(world, &pool) == [NEW.to_owned()].into();
+    world.run_until("the new image is used", TimeDelta::minutes(40), is_new).await?;
+    world.finish()
+}
+
+/// `spec.retryToken` reads what the spec refers to again, without waiting for the next read.
+// Pains: W27
+#[tokio::test(start_paused = true)]
+async fn a_retry_token_reads_references_again() -> Result<()> {
+    let (mut world, pool) = by_parameter().await?;
+    let is_shown = |world: &World| told(world, &pool) == (OLD.to_owned(), Some(NEW.to_owned()));
+    world.run_until("it is shown", SEEN_BY_THEN, is_shown).await?;
+    world.run_for(TimeDelta::minutes(2)).await?;
+    world.simulator.put_parameter(&world.scope(), "/images/node/v1.36.3", NEWER);
+    world.edit_pool(&pool, |pool| pool.spec.retry_token = Some("1".to_owned()));
+    let is_read = |world: &World| told(world, &pool) == (OLD.to_owned(), Some(NEWER.to_owned()));
+    world.run_until("the parameter is read again", TimeDelta::minutes(1), is_read).await?;
     world.finish()
 }
 

@@ -1,9 +1,11 @@
 //! Creates the ASGMachines of new instances (D2 to D5).
 
+use std::collections::BTreeMap;
+
 use capasg_api::{
     ASGMachine, ASGMachineSpec,
     capi::owner_reference_to_pool,
-    names::{finalizers, labels, machine_name, provider_id},
+    names::{annotations, finalizers, labels, machine_name, provider_id},
 };
 use capasg_cloud::{Group, LifecycleState};
 use chrono::TimeDelta;
@@ -11,6 +13,9 @@ use kube::{ResourceExt, api::ObjectMeta};
 
 use crate::kubernetes::KubeWrite;
 use crate::machine_pool::decide::machines::{deletion::wait_for_machine, facts};
+use crate::machine_pool::model::launch_record::LaunchRecord;
+use crate::machine_pool::model::revision::desired_stamp;
+use crate::machine_pool::model::template_versions::{is_of_another_template, stamps, version_of};
 use crate::machine_pool::model::{Blocker, Input, Part, PoolInstance, PoolObjects};
 
 /// An instance that needs an ASGMachine.
@@ -19,6 +24,7 @@ struct NewInstance {
     id: String,
     /// `aws:///<zone>/<id>` (B2).
     provider_id: String,
+    record: Option<LaunchRecord>,
 }
 
 /// Creates the missing ASGMachines, unless the pool does not own the group, or AWS deletes the group.
@@ -29,7 +35,38 @@ pub fn create(input: &Input<'_>, blocker: Option<&Blocker>) -> Part {
         return Part::default();
     }
     let machines = missing(input).into_iter().filter_map(|new| asg_machine(objects, new));
-    Part::of_all(machines.map(|machine| KubeWrite::CreateAsgMachine(Box::new(machine))))
+    let mut part = Part::of_all(machines.map(|machine| KubeWrite::CreateAsgMachine(Box::new(machine))));
+    for write in late_records(input) {
+        part.push(write);
+    }
+    part
+}
+
+/// What the ASGMachine of an instance records; `None` while its launch template version was not read, or nothing desired
+/// is known.
+fn record_of(input: &Input<'_>, instance: &PoolInstance) -> Option<LaunchRecord> {
+    let Input { desired, observed, .. } = *input;
+    if is_of_another_template(observed, instance) {
+        return desired_stamp(desired, observed).map(LaunchRecord::Found);
+    }
+    stamps(observed).remove(&version_of(observed, instance)?).map(LaunchRecord::Launched)
+}
+
+/// Records of instances of another launch template whose ASGMachines have none: those of earlier releases, and those that
+/// were created before their launch template version was read.
+fn late_records(input: &Input<'_>) -> impl Iterator<Item = KubeWrite> {
+    let instances = input.observed.instances.values();
+    instances.filter(|instance| is_of_another_template(input.observed, instance)).filter_map(|instance| {
+        let machine = instance.asg_machine.as_ref()?;
+        if machine.launch_record.is_some() || machine.paused || machine.deleting_since.is_some() {
+            return None;
+        }
+        Some(KubeWrite::AnnotateDesiredState {
+            machine: input.key(&machine.name),
+            uid: machine.uid.clone(),
+            record: record_of(input, instance)?.to_string(),
+        })
+    })
 }
 
 /// Whether an instance needs an ASGMachine: it is live, in standby, or terminates and runs (or counts as running) without
@@ -64,7 +101,8 @@ fn missing(input: &Input<'_>) -> Vec<NewInstance> {
     all.filter(|(id, instance)| needs_one(input, id, instance))
         .filter_map(|(id, instance)| {
             let zone = &instance.listed.as_ref()?.zone;
-            Some(NewInstance { id: id.clone(), provider_id: provider_id(zone, id) })
+            let record = record_of(input, instance);
+            Some(NewInstance { id: id.clone(), provider_id: provider_id(zone, id), record })
         })
         .collect()
 }
@@ -83,6 +121,9 @@ fn asg_machine(objects: &PoolObjects, new: NewInstance) -> Option<ASGMachine> {
         name: Some(name),
         namespace: Some(objects.key.namespace.clone()),
         labels: Some(labels_of),
+        annotations: new
+            .record
+            .map(|record| BTreeMap::from([(annotations::DESIRED_STATE.to_owned(), record.to_string())])),
         finalizers: Some(vec![finalizers::MACHINE.to_owned()]),
         owner_references: owner_reference_to_pool(&objects.pool).map(|owner| vec![owner]),
         ..ObjectMeta::default()

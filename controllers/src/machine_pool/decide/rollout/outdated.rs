@@ -8,9 +8,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::machine_pool::model::adoption::{adopted_from, origin};
 use crate::machine_pool::model::launch_content::launches_the_same;
+use crate::machine_pool::model::launch_record::LaunchRecord;
 use crate::machine_pool::model::revision::{desired_stamp, identity, revision_of};
 use crate::machine_pool::model::stamp::{Stamp, hash};
-use crate::machine_pool::model::template_versions::{has_unknown_version, is_ours, pinned_version, stamps};
+use crate::machine_pool::model::template_versions::{
+    has_unknown_version, is_of_another_template, is_ours, pinned_version, stamps,
+};
 use crate::machine_pool::model::{
     Desired, DesiredLaunch, Input, Known, Observed, ObservedTemplate, Outdated, OutdatedReason, PoolInstance,
     instances,
@@ -43,9 +46,7 @@ pub fn most_common_revision(desired: &Desired, observed: &Observed, outdated: &O
     let stamps = stamps(observed);
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for (_, instance) in observed.instances.iter().filter(|(id, _)| outdated.is_outdated(id)) {
-        let version = instance.listed.as_ref().and_then(|instance| instance.template.as_ref());
-        let version = version.filter(|(id, _)| id == template);
-        if let Some(stamp) = version.and_then(|(_, version)| stamps.get(version)) {
+        if let Some(stamp) = stamp_of(instance, template, &stamps) {
             *counts.entry(revision_of(stamp, desired)).or_default() += 1;
         }
     }
@@ -71,7 +72,7 @@ fn expires_at(desired: &Desired, id: &str, instance: &PoolInstance) -> Option<Da
 }
 
 /// Compares each instance's launch template version with the desired one (H3), then its type, users' requests, and its
-/// age. The first reason for which the strategy replaces instances counts, else the first. A version with a stamp of
+/// age. What its ASGMachine records counts for an instance of another launch template. The first reason for which the strategy replaces instances counts, else the first. A version with a stamp of
 /// another scheme never makes an instance outdated, unless the group was adopted with it. A version that another actor
 /// created has no stamp: its content is compared.
 #[must_use]
@@ -92,6 +93,13 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
     };
     let foreign = foreign_outdated(desired, versions, &stamps, wanted.as_ref());
     let adopted = adopted_from(observed.group.present());
+    // Launched from the launch template of the pool before that was deleted: the record says for which desired state.
+    let is_recorded = |instance: &PoolInstance| {
+        let record = instance.asg_machine.as_ref().and_then(|machine| machine.launch_record.as_ref());
+        matches!(record, Some(LaunchRecord::Launched(_)))
+    };
+    let is_found =
+        |instance: &PoolInstance| is_of_another_template(observed, instance) && !is_recorded(instance);
     let made = |instance: &PoolInstance| {
         let listed = instance.listed.as_ref()?;
         if wanted.is_some() && adopted.contains(origin(listed)) {
@@ -99,7 +107,7 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
         }
         let from = listed.template.as_ref().filter(|(id, _)| id == template).map(|(_, version)| version);
         let before = from.and_then(|version| versions.get(version));
-        let launched_from = from.and_then(|version| stamps.get(version)).zip(wanted.as_ref());
+        let launched_from = stamp_of(instance, template, &stamps).zip(wanted.as_ref());
         let is_outdated = launched_from.is_some_and(|(stamp, wanted)| stamp.outdated_under(wanted));
         if is_outdated || from.is_some_and(|version| foreign.contains(version)) {
             return Some(changed(before, image.as_ref()));
@@ -118,9 +126,23 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
         }
     };
     Outdated::new(
-        all.filter_map(|(id, instance)| Some((id.clone(), reason(id, instance)?))).collect(),
+        all.clone().filter_map(|(id, instance)| Some((id.clone(), reason(id, instance)?))).collect(),
         unknown,
     )
+    .with_another_template(all.filter(|(_, instance)| is_found(instance)).map(|(id, _)| id.clone()))
+}
+
+/// The stamp of the launch template version that an instance was launched from, or what its ASGMachine records instead if
+/// the pool has another launch template.
+fn stamp_of<'a>(
+    instance: &'a PoolInstance,
+    template: &str,
+    stamps: &'a BTreeMap<i64, Stamp>,
+) -> Option<&'a Stamp> {
+    match instance.listed.as_ref()?.template.as_ref() {
+        Some((id, version)) if id == template => stamps.get(version),
+        _ => Some(instance.asg_machine.as_ref()?.launch_record.as_ref()?.stamp()),
+    }
 }
 
 /// Why an instance is outdated, whatever its launch template version is.

@@ -1,9 +1,12 @@
 //! The record of a stopped rollout: an annotation of the pool, which survives a restart and a move.
 
+use capasg_api::pool::RolloutType;
+
 use crate::kubernetes::KubeWrite;
 use crate::machine_pool::decide::rollout::arrivals;
 use crate::machine_pool::decide::rollout::instance_refresh::RefreshFailure;
 use crate::machine_pool::model::revision::revision;
+use crate::machine_pool::model::stopped_rollout;
 use crate::machine_pool::model::template_versions::{missing_versions, pinned_stamp};
 use crate::machine_pool::model::{DesiredLaunch, Input, Outdated, RolloutPhase, StopCause, instances};
 
@@ -13,16 +16,18 @@ use crate::machine_pool::model::{DesiredLaunch, Input, Outdated, RolloutPhase, S
 pub fn stop(input: &Input<'_>, outdated: &Outdated, refresh: Option<&RefreshFailure>) -> Option<KubeWrite> {
     let revision = revision(input.desired, input.observed)?;
     let (cause, reason) = cause(input, outdated, refresh);
+    let cancelled = refresh.is_some_and(|failure| failure.cancelled);
     Some(KubeWrite::AnnotateRolloutStopped {
         pool: input.desired.pool.clone(),
-        revision: Some(revision),
+        revision: Some(stopped_rollout::value(revision, cancelled)),
         reason,
         rolled_back: cause == StopCause::RolledBack,
     })
 }
 
 /// Removes the annotation if it names another revision than the desired one, or if there is nothing to roll out, so
-/// that it does not stop the next rollout.
+/// that it does not stop the next rollout. The cancellation of another actor stays until the desired state or the strategy
+/// changes, or a user removes it.
 #[must_use]
 pub fn resume(input: &Input<'_>, phase: Option<&RolloutPhase>) -> Option<KubeWrite> {
     let stopped = input.desired.stopped.as_ref()?;
@@ -32,8 +37,13 @@ pub fn resume(input: &Input<'_>, phase: Option<&RolloutPhase>) -> Option<KubeWri
     }
     pinned_stamp(input.observed)?;
     let revision = revision(input.desired, input.observed)?;
-    let nothing_left = phase.is_none() && is_all_known(input);
-    (*stopped != revision || nothing_left).then(|| KubeWrite::AnnotateRolloutStopped {
+    let is_over = if stopped_rollout::is_cancellation(stopped) {
+        // It concerns instance refreshes alone: another strategy is another decision of the user.
+        input.desired.rollout.type_ != RolloutType::InstanceRefresh
+    } else {
+        phase.is_none() && is_all_known(input)
+    };
+    (is_over || !stopped_rollout::stops(stopped, &revision)).then(|| KubeWrite::AnnotateRolloutStopped {
         pool: input.desired.pool.clone(),
         revision: None,
         reason: String::new(),

@@ -19,7 +19,9 @@ use chrono::TimeDelta;
 use proptest::prelude::*;
 
 use crate::machine_pool::decide::testing::{Stage, cloud, kubernetes, stamp, terminations, version};
+use crate::machine_pool::model::revision::revision;
 use crate::machine_pool::model::stamp::Stamp;
+use crate::machine_pool::model::stopped_rollout;
 use crate::machine_pool::model::{DesiredLaunch, Known, Plan, RolloutPhase, StopCause};
 
 /// Three instances of version 1; version 2 is desired and exists. With data that do not rotate the group still has
@@ -336,14 +338,21 @@ fn w26_a_rollout_is_not_over_before_the_group_launches_what_is_desired() {
     for id in ["i-4", "i-5", "i-6"] {
         stage.add(id, 2);
     }
+    // The cancellation is recorded although nothing is outdated, and the group gets what is desired.
     let plan = stage.plan();
-    assert_eq!(plan.rollout, Some(RolloutPhase::Held));
     assert!(updates_launch(&plan), "{plan:?}");
+    let stops = "stopping the rollout of ASGMachinePool ns/p".to_owned();
+    assert!(kubernetes(&plan).contains(&stops), "{:?}", kubernetes(&plan));
+    let revision = revision(&stage.desired, &stage.observed).unwrap();
+    stage.desired.stopped = Some(stopped_rollout::value(revision, true));
+    assert_eq!(stage.plan().rollout, Some(RolloutPhase::Held));
     stage.group().settings.launch.template.version = Some(2);
     assert_eq!(stage.plan().rollout_status, None, "it is over");
+    assert!(kubernetes(&stage.plan()).is_empty(), "the record stays: {:?}", kubernetes(&stage.plan()));
     stage.add("i-7", 1);
-    let writes = kubernetes(&stage.plan());
-    assert!(writes.contains(&"stopping the rollout of ASGMachinePool ns/p".to_owned()), "{writes:?}");
+    let plan = stage.plan();
+    assert!(matches!(plan.rollout, Some(RolloutPhase::Stopped { .. })), "{plan:?}");
+    assert!(start(&plan).is_none(), "{plan:?}");
 }
 
 #[test]

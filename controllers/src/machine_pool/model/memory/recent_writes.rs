@@ -99,6 +99,12 @@ impl RecentWrites {
         }
     }
 
+    /// The user's request to retry that was recorded last.
+    #[must_use]
+    pub fn retry(&self) -> Option<&String> {
+        self.retry.as_ref()
+    }
+
     /// Records the user's request to retry: a new one ends the intervals, except the first, in which reads may lag.
     pub(super) fn observe_retry(&mut self, retry: Option<&String>) {
         if self.retry.as_ref() != retry {

@@ -10,6 +10,7 @@ use crate::machine_pool::model::memory::{Drift, PoolMemory};
 use crate::machine_pool::model::read_lag::reads_behind;
 use crate::machine_pool::model::retry_key::desired_key;
 use crate::machine_pool::model::revision::{identity, revision};
+use crate::machine_pool::model::stopped_rollout::stops;
 use crate::machine_pool::model::{
     Blocker, Desired, DesiredLaunch, Known, Observation, Observed, Plan, PoolState, ReportReads,
 };
@@ -206,7 +207,11 @@ impl PoolMemory {
         }
         self.rollout.read_back(desired.stopped.as_ref());
         // The answer to our annotation may be lost, and a user may set it.
-        if desired.stopped.is_some() && desired.stopped == revision(desired, observed) {
+        let stops_now = |revision: String| {
+            let stopped = desired.stopped.as_ref();
+            stopped.is_some_and(|stopped| stops(stopped, &revision))
+        };
+        if revision(desired, observed).is_some_and(stops_now) {
             self.refreshes.end_rollout();
         }
         self.shortfall.observe(observed, now);
@@ -225,7 +230,11 @@ impl PoolMemory {
     }
 
     fn decided(&mut self, observation: &Observation, plan: &Plan, now: DateTime<Utc>) {
-        let (PoolState::Running(facts) | PoolState::Deleting(facts)) = &observation.state else { return };
+        let (PoolState::Running(facts) | PoolState::Unreferenced(facts) | PoolState::Deleting(facts)) =
+            &observation.state
+        else {
+            return;
+        };
         let observed = &facts.observed;
         self.drift.agree(observed, plan);
         if let Some(facts) = &plan.rollout_facts {

@@ -8,7 +8,7 @@ mod security_groups;
 mod subnets;
 mod vpc;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use capasg_api::{
     ASGMachinePool,
@@ -23,6 +23,9 @@ use place::Place;
 
 use crate::kubernetes::{Kubernetes, Result as KubeResult};
 use crate::machine_pool::model::{NamedImage, PoolObjects, References};
+
+/// How often images are read while launches fail.
+const IMAGES_WHILE_LAUNCHES_FAIL: Duration = Duration::from_mins(2);
 
 /// What the group launches with, if it exists: it is not looked up again.
 #[derive(Debug, Clone, Copy, Default)]
@@ -72,11 +75,12 @@ impl References {
         if let Ok(Some(name)) = spec.machine.image.ssm_parameter_for(version) {
             inventory.forget_parameter(&name);
         }
-        let reported = pool.status.as_ref().and_then(|status| status.image.as_ref());
-        let reported = reported.into_iter().flat_map(|image| [Some(&image.id), image.available_id.as_ref()]);
-        for id in reported.chain([spec.machine.image.id.as_ref()]).flatten() {
-            inventory.forget_image(id);
-        }
+        images(pool).for_each(|id| inventory.forget_image(id));
+    }
+
+    /// The images are read again if they were read a while ago: launches fail, and one may have been deregistered since.
+    pub fn forget_older_images(inventory: &Inventory, pool: &ASGMachinePool) {
+        images(pool).for_each(|id| inventory.forget_older_image(id, IMAGES_WHILE_LAUNCHES_FAIL));
     }
 
     /// Reports what is missing. A launch template must not be made without it.
@@ -101,4 +105,11 @@ impl References {
             self.failed.push(error.clone());
         }
     }
+}
+
+/// The images of a spec: that of the spec, and those that the status reports.
+fn images(pool: &ASGMachinePool) -> impl Iterator<Item = &String> {
+    let reported = pool.status.as_ref().and_then(|status| status.image.as_ref());
+    let reported = reported.into_iter().flat_map(|image| [Some(&image.id), image.available_id.as_ref()]);
+    reported.chain([pool.spec.machine.image.id.as_ref()]).flatten()
 }

@@ -97,7 +97,7 @@ pub(super) const POOLS: [Case; 11] = [
     }),
 ];
 
-pub(super) const MACHINES: [Case; 10] = [
+pub(super) const MACHINES: [Case; 11] = [
     ("replicas", |key, objects| {
         let (uid, resource_version) = identity(objects.machine_pool.as_ref());
         KubeWrite::PatchMachinePoolReplicas { machine_pool: key.clone(), uid, resource_version, replicas: 0 }
@@ -128,6 +128,11 @@ pub(super) const MACHINES: [Case; 10] = [
         uid: identity(objects.asg_machine.as_ref()).0,
         instance: INSTANCE.to_owned(),
         at: DateTime::UNIX_EPOCH,
+    }),
+    ("desired-state", |key, objects| KubeWrite::AnnotateDesiredState {
+        machine: key.clone(),
+        uid: identity(objects.asg_machine.as_ref()).0,
+        record: "found capasg/1".to_owned(),
     }),
     ("machine-finalizer-removed", |key, objects| KubeWrite::RemoveAsgMachineFinalizer {
         machine: key.clone(),
@@ -175,6 +180,7 @@ pub(super) fn kind(write: &KubeWrite) -> &'static str {
         KubeWrite::PatchAsgMachineStatus { .. } => "PatchAsgMachineStatus",
         KubeWrite::DeleteAsgMachine { .. } => "DeleteAsgMachine",
         KubeWrite::AnnotateTerminationRequested { .. } => "AnnotateTerminationRequested",
+        KubeWrite::AnnotateDesiredState { .. } => "AnnotateDesiredState",
         KubeWrite::RemoveAsgMachineFinalizer { .. } => "RemoveAsgMachineFinalizer",
         KubeWrite::AnnotateDeleteMachine { .. } => "AnnotateDeleteMachine",
         KubeWrite::AnnotateExcludeNodeDraining { .. } => "AnnotateExcludeNodeDraining",
@@ -183,4 +189,4 @@ pub(super) fn kind(write: &KubeWrite) -> &'static str {
     }
 }
 /// How many kinds there are.
-pub(super) const KINDS: usize = 17;
+pub(super) const KINDS: usize = 18;

@@ -40,6 +40,9 @@ pub fn assess<'a>(input: &Input<'a>, group: &Group, pin: &Pin, outdated: &Outdat
         Some(refresh) if is_used => under_way(input, group, refresh, wanted.as_ref(), outdated),
         Some(_) => State::Active,
         None if concerned => between(input, group, wanted.as_ref()),
+        None if let Some(cancelled) = cancelled(input, wanted.as_ref()).filter(|_| is_used) => {
+            State::Failed(cancelled)
+        }
         // AWS may have just launched another instance from the version of before.
         None if is_used && wanted.is_some() && differs && outcome::is_begun(input) => State::Held,
         None => State::Idle,
@@ -158,6 +161,19 @@ fn between(input: &Input<'_>, group: &Group, wanted: Option<&Launch>) -> State {
         return State::Held;
     }
     if Budget::of(input).room_of_refreshes() == 0 { State::OutOfBudget } else { State::Start }
+}
+
+/// The instance refresh for the desired state that another actor cancelled, if that is not recorded yet: also if no
+/// instance in service is outdated any more, so that none starts for one that returns to the group.
+fn cancelled(input: &Input<'_>, wanted: Option<&Launch>) -> Option<RefreshFailure> {
+    if input.is_rollout_stopped() || input.desired.previews {
+        return None;
+    }
+    let refresh = outcome::last(input, wanted)?;
+    let counts = refresh.status == RefreshStatus::Cancelled
+        && outcome::counts(input, refresh)
+        && !outcome::was_by_us(input, refresh);
+    RefreshFailure::of(refresh).filter(|_| counts)
 }
 
 /// Whether a rollout may terminate instances now.

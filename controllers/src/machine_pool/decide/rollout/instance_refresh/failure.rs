@@ -7,6 +7,8 @@ use capasg_cloud::{InstanceRefresh, RefreshStatus};
 pub struct RefreshFailure {
     /// Whether AWS rolled it back.
     pub rolled_back: bool,
+    /// Whether it was cancelled.
+    pub cancelled: bool,
     /// Its status and AWS's message, for users.
     pub message: String,
 }
@@ -26,19 +28,26 @@ impl RefreshFailure {
             }
             None => format!("the instance refresh has status {status}"),
         };
-        Some(Self { rolled_back: refresh.status == RefreshStatus::RollbackSuccessful, message })
+        Some(Self {
+            rolled_back: refresh.status == RefreshStatus::RollbackSuccessful,
+            cancelled: refresh.status == RefreshStatus::Cancelled,
+            message,
+        })
     }
 
     /// The failure of one that AWS does not list any more.
     #[must_use]
     pub fn unknown() -> Self {
-        Self { rolled_back: false, message: "an earlier instance refresh failed".to_owned() }
+        Self::with_message("an earlier instance refresh failed")
     }
 
     /// Instance refreshes succeed, but replace no outdated instance.
     #[must_use]
     pub fn without_effect() -> Self {
-        let message = "instance refreshes succeeded, but instances are still outdated".to_owned();
-        Self { rolled_back: false, message }
+        Self::with_message("instance refreshes succeeded, but instances are still outdated")
+    }
+
+    fn with_message(message: &str) -> Self {
+        Self { rolled_back: false, cancelled: false, message: message.to_owned() }
     }
 }

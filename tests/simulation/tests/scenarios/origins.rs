@@ -1,0 +1,157 @@
+//! Instances whose launch template is gone or is not that of the pool: they are kept, and replaced by the next change.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result, ensure};
+use capasg_api::pool::RolloutType;
+use capasg_fake_aws::{Service, Tree};
+use capasg_simulation::{Pool, Setup, World};
+use chrono::TimeDelta;
+
+use crate::{group_params, reach, running, running_with};
+
+const OLD: &str = "ami-0a1b2c3d";
+const NEW: &str = "ami-0b1c2d3e";
+/// The launch template is read again once an hour.
+const SEEN_BY_THEN: TimeDelta = TimeDelta::minutes(100);
+const REPLACED_BY_THEN: TimeDelta = TimeDelta::minutes(60);
+
+/// Somebody deletes the launch template of a pool; its ID.
+fn delete_template(world: &World, pool: &Pool) -> Result<String> {
+    let template = world.group(pool).context("the group")?.template.0;
+    let params = Tree::new().with("LaunchTemplateId", template.as_str());
+    world.aws(Service::Ec2, "DeleteLaunchTemplate", params)?;
+    Ok(template)
+}
+
+/// Waits until the group launches from another launch template.
+async fn created_again(world: &mut World, pool: &Pool, deleted: &str) -> Result<()> {
+    let is_other = |world: &World| {
+        world.has_template(pool) && world.group(pool).is_some_and(|own| own.template.0 != deleted)
+    };
+    world.run_until("the launch template is created again", SEEN_BY_THEN, is_other).await
+}
+
+fn use_image(world: &World, pool: &Pool, image: &str) {
+    world.edit_pool(pool, |pool| pool.spec.machine.image.id = Some(image.to_owned()));
+}
+
+/// Waits until none of these instances is in the group, and all have the new image.
+async fn replaced(world: &mut World, pool: &Pool, before: &BTreeSet<String>, replicas: usize) -> Result<()> {
+    let are_replaced = |world: &World| {
+        let now = world.instances(pool);
+        world.is_running(pool, replicas)
+            && now.iter().all(|own| !before.contains(&own.id) && own.image == NEW)
+            && world.says(pool, "UpToDate", "True", "UpToDate")
+    };
+    world.run_until("all are replaced", REPLACED_BY_THEN, are_replaced).await
+}
+
+fn up_to_date(world: &World, pool: &Pool) -> Option<i32> {
+    Some(world.pool(pool)?.status.as_ref()?.up_to_date_replicas)
+}
+
+/// Somebody launches an instance and attaches it to the group, which gets room for it.
+async fn attached(world: &mut World, pool: &Pool) -> Result<String> {
+    let serving = world.in_service(pool);
+    let other = serving.first().context("an instance")?;
+    let id = world.simulator.launch_like(&world.scope(), other).context("another instance")?;
+    let replicas = i32::try_from(serving.len())? + 1;
+    let larger = group_params(world, pool).with("MaxSize", replicas);
+    world.aws(Service::AutoScaling, "UpdateAutoScalingGroup", larger)?;
+    let attach = group_params(world, pool).with("InstanceIds", vec![id.as_str()]);
+    world.aws(Service::AutoScaling, "AttachInstances", attach)?;
+    world.scale(pool, replicas);
+    let has_machine =
+        |world: &World| world.in_service(pool).contains(&id) && world.machine_of(pool, &id).is_ok();
+    world.run_until("it has a Machine", TimeDelta::minutes(10), has_machine).await?;
+    Ok(id)
+}
+
+/// The launch template is created again without a rollout; the next change replaces what the deleted one launched.
+// Rules: H3
+#[tokio::test(start_paused = true)]
+async fn a_change_after_the_loss_of_the_template_replaces_every_instance() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 3).await?;
+    let before = world.in_service(&pool);
+    let deleted = delete_template(&world, &pool)?;
+    created_again(&mut world, &pool, &deleted).await?;
+    world.run_for(TimeDelta::minutes(30)).await?;
+    world.kill_process();
+    world.run_for(TimeDelta::minutes(90)).await?;
+    ensure!(world.in_service(&pool) == before, "nothing is replaced\n{}", world.describe());
+    ensure!(up_to_date(&world, &pool) == Some(3), "what was recorded counts\n{}", world.describe());
+    use_image(&world, &pool, NEW);
+    replaced(&mut world, &pool, &before, 3).await?;
+    world.finish()
+}
+
+/// Nobody has noticed the loss yet when the change comes.
+// Rules: H3
+#[tokio::test(start_paused = true)]
+async fn a_change_before_the_loss_is_noticed_replaces_every_instance() -> Result<()> {
+    for restart in [false, true] {
+        let (mut world, pool) = running(Setup::default(), 3).await?;
+        let before = world.in_service(&pool);
+        let deleted = delete_template(&world, &pool)?;
+        use_image(&world, &pool, NEW);
+        if restart {
+            world.kill_process();
+        }
+        created_again(&mut world, &pool, &deleted).await?;
+        replaced(&mut world, &pool, &before, 3).await?;
+        world.finish()?;
+    }
+    Ok(())
+}
+
+/// The parameter names another image meanwhile: that is no change of the spec.
+// Pains: W27
+#[tokio::test(start_paused = true)]
+async fn a_template_that_is_created_again_keeps_the_image() -> Result<()> {
+    let (mut world, pool) = running_with(Setup::default(), 2, |spec| {
+        spec.machine.image.id = None;
+        spec.machine.image.ssm_parameter = Some("/images/node/v{version}".to_owned());
+    })
+    .await?;
+    let before = world.in_service(&pool);
+    world.simulator.put_parameter(&world.scope(), "/images/node/v1.36.3", NEW);
+    let deleted = delete_template(&world, &pool)?;
+    world.kill_process();
+    created_again(&mut world, &pool, &deleted).await?;
+    world.run_for(TimeDelta::hours(2)).await?;
+    ensure!(world.in_service(&pool) == before, "nothing is replaced\n{}", world.describe());
+    world.scale(&pool, 3);
+    reach(&mut world, &pool, 3).await?;
+    let images: BTreeSet<String> = world.instances(&pool).into_iter().map(|own| own.image).collect();
+    ensure!(images == [OLD.to_owned()].into(), "{images:?}\n{}", world.describe());
+    world.finish()
+}
+
+/// What it was launched from is unknown: it is shown as such, kept, and replaced by the next change.
+// Rules: H3
+#[tokio::test(start_paused = true)]
+async fn an_attached_instance_is_reported_and_replaced_by_the_next_change() -> Result<()> {
+    for type_ in [RolloutType::RollingUpdate, RolloutType::InstanceRefresh] {
+        let (mut world, pool) = running_with(Setup::default(), 2, |spec| {
+            spec.rollout.get_or_insert_default().strategy.get_or_insert_default().type_ = Some(type_);
+        })
+        .await?;
+        let id = attached(&mut world, &pool).await?;
+        let is_shown = |world: &World| world.says(&pool, "UpToDate", "Unknown", "OtherLaunchTemplate");
+        world.run_until("it is reported", TimeDelta::minutes(10), is_shown).await?;
+        let before = world.in_service(&pool);
+        world.kill_process();
+        world.run_for(TimeDelta::hours(3)).await?;
+        ensure!(world.in_service(&pool) == before && is_shown(&world), "{}", world.describe());
+        ensure!(up_to_date(&world, &pool) == Some(2), "{}", world.describe());
+        let own = world.asg_machines(&pool).into_values().find(|own| own.spec.instance_id == id);
+        let own = own.and_then(|own| own.status.clone()).context("its ASGMachine")?;
+        let told = own.conditions.iter().find(|one| one.type_ == "UpToDate").context("UpToDate")?;
+        ensure!(told.status == "Unknown" && told.reason == "OtherLaunchTemplate", "{told:?}");
+        use_image(&world, &pool, NEW);
+        replaced(&mut world, &pool, &before, 3).await?;
+        world.finish()?;
+    }
+    Ok(())
+}
