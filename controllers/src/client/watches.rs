@@ -360,11 +360,11 @@ fn labelled_pool(machine: &Machine) -> Option<ObjectKey> {
 /// The pool that a MachinePool refers to, and those that it referred to before: their owner references name it.
 fn of_owner(caches: &Caches, owner: &MachinePool) -> Vec<ObjectKey> {
     let (namespace, name) = (owner.namespace(), owner.name_any());
-    let owned = caches.pools.state_filter(|pool| {
+    let pools = caches.pools.state_filter(|pool| {
         pool.namespace() == namespace && owner_machine_pool(pool).is_some_and(|owner| owner.name == name)
     });
-    let owned = owned.iter().map(|pool| ObjectKey::of(pool.as_ref()));
-    infrastructure_of(owner).into_iter().chain(owned).collect::<BTreeSet<_>>().into_iter().collect()
+    let keys = pools.iter().map(|pool| ObjectKey::of(pool.as_ref()));
+    infrastructure_of(owner).into_iter().chain(keys).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// The pool that a MachinePool refers to.

@@ -98,7 +98,8 @@ async fn running(
     if objects.machine_pool.is_none()
         && let Some(desired) = unreferenced(objects)
     {
-        return Ok(without_machine_pool(context, objects, fetched, memory, desired).await);
+        // Boxed: it is rare, and would enlarge the future of every reconcile.
+        return Ok(Box::pin(without_machine_pool(context, objects, fetched, memory, desired)).await);
     }
     let owner = match owner(objects) {
         Ok(owner) => owner,
@@ -234,8 +235,8 @@ async fn without_machine_pool(
     let unreachable = fetched.unreachable;
     Observation {
         machines,
-        registered,
         findings,
+        registered,
         failed_reads,
         unreachable,
         ..Observation::of(objects, state)

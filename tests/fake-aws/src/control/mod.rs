@@ -96,6 +96,7 @@ impl Simulator {
     }
 
     /// Somebody launches an instance like another one, outside of groups; its ID, if there is the other.
+    #[must_use]
     pub fn launch_like(&self, scope: &Scope, other: &str) -> Option<String> {
         let mut world = self.world();
         let now = world.now;

@@ -79,15 +79,13 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
         }
         KubeWrite::AnnotateTerminationRequested { machine, uid: wanted, at, .. } => {
             asg_machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
-                machine.annotations_mut().insert(
-                    annotations::END_REQUESTED_AT.to_owned(),
-                    at.to_rfc3339_opts(SecondsFormat::Secs, true),
-                );
+                let at = at.to_rfc3339_opts(SecondsFormat::Secs, true);
+                annotate(machine, annotations::END_REQUESTED_AT, Some(&at));
             })
         }
         KubeWrite::AnnotateDesiredState { machine, uid: wanted, record } => {
             asg_machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
-                machine.annotations_mut().insert(annotations::DESIRED_STATE.to_owned(), record.clone());
+                annotate(machine, annotations::DESIRED_STATE, Some(record));
             })
         }
         KubeWrite::RemoveAsgMachineFinalizer { machine, uid: wanted, .. } => {
@@ -102,9 +100,7 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
         }
         KubeWrite::AnnotateExcludeNodeDraining { machine, uid: wanted } => {
             machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
-                machine
-                    .annotations_mut()
-                    .insert(annotations::EXCLUDE_NODE_DRAINING.to_owned(), "true".to_owned());
+                annotate(machine, annotations::EXCLUDE_NODE_DRAINING, Some("true"));
             })
         }
         KubeWrite::PatchMachineTimeouts { machine, uid: wanted, deletion } => {
