@@ -34,6 +34,7 @@ async fn pod_on(rig: &Rig<'_>, node: &str, guarded: bool) -> Result<String> {
 
 // Rules: D13
 #[tokio::test]
+#[ignore = "long form: the simulation shows it as well"]
 async fn a_desired_capacity_lowered_in_aws_terminates_nothing() -> Result<()> {
     rule("d13-protection", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
@@ -52,6 +53,7 @@ async fn a_desired_capacity_lowered_in_aws_terminates_nothing() -> Result<()> {
 
 // Rules: D14
 #[tokio::test]
+#[ignore = "long form: the simulation shows it as well"]
 async fn the_machine_pools_drain_timeout_ends_a_blocked_drain() -> Result<()> {
     rule("d14-limit", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;

@@ -91,6 +91,7 @@ async fn every_instance_has_its_machine() -> Result<()> {
 /// Processes that die in the middle of a scale-out, and one that starts while nothing changes.
 // Rules: D5
 #[tokio::test]
+#[ignore = "long form: the simulation shows it as well"]
 async fn restarts_create_no_second_machine() -> Result<()> {
     rule("d5-restarts", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
@@ -211,6 +212,7 @@ async fn scale_in_deletes_machines_and_terminates_exactly_those() -> Result<()> 
 
 // Rules: D8
 #[tokio::test]
+#[ignore = "long form: the simulation shows it as well"]
 async fn an_annotated_machine_is_the_first_victim() -> Result<()> {
     rule("d8-annotated", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(3), 3).await?;
@@ -230,6 +232,7 @@ async fn an_annotated_machine_is_the_first_victim() -> Result<()> {
 
 // Rules: D9
 #[tokio::test]
+#[ignore = "long form: the simulation shows it as well"]
 async fn an_instance_without_machine_is_waited_for() -> Result<()> {
     rule("d9-no-machine", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
@@ -290,6 +293,7 @@ async fn a_machine_that_a_user_deletes_is_replaced() -> Result<()> {
 
 // Rules: D11
 #[tokio::test]
+#[ignore = "long form: the simulation shows it as well"]
 async fn the_machine_of_an_instance_that_died_is_deleted() -> Result<()> {
     rule("d11-vanished", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(3), 3).await?;
@@ -315,6 +319,7 @@ async fn the_machine_of_an_instance_that_died_is_deleted() -> Result<()> {
 
 // Rules: D12
 #[tokio::test]
+#[ignore = "long form: the simulation shows it as well"]
 async fn deleting_an_asgmachine_terminates_its_instance() -> Result<()> {
     rule("d12-direct", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;

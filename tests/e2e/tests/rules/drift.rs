@@ -114,6 +114,7 @@ async fn drift_is_corrected_by_the_next_poll_and_reported() -> Result<()> {
 
 // Pains: P54
 #[tokio::test]
+#[ignore = "long form: the simulation shows it as well"]
 async fn drift_is_only_listed_in_a_preview() -> Result<()> {
     rule("drift-previewed", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2).with("spec/tags", json!({"team": "a"})), 2).await?;

@@ -159,6 +159,7 @@ async fn a_new_version_rolls_out_within_the_budgets_of_pool_and_workload() -> Re
 
 // Rules: H3
 #[tokio::test]
+#[ignore = "long form: the simulation shows it as well"]
 async fn another_change_during_a_rollout_takes_precedence() -> Result<()> {
     rule("h3-middle", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
@@ -176,6 +177,7 @@ async fn another_change_during_a_rollout_takes_precedence() -> Result<()> {
 
 // Rules: H3
 #[tokio::test]
+#[ignore = "long form: the simulation shows it as well"]
 async fn a_rollout_survives_kills_of_the_manager() -> Result<()> {
     rule("h3-kill", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(3), 3).await?;
