@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use capasg_api::names::tags;
 use capasg_cloud::{
     Cadence, CloudFactory, Connection, Inventories, InventoryParts, Limits, Place, Supervisor, SystemClock,
 };
@@ -89,6 +90,7 @@ async fn control(
             clock: Arc::new(SystemClock),
             limits: Limits::default(),
             cadence: Cadence::default(),
+            template_tag: tags::OWNER_ID,
             supervisor: supervisor.clone(),
         },
         &finished,

@@ -58,6 +58,8 @@ pub struct InventoryParts {
     pub limits: Limits,
     /// How often the inventories read.
     pub cadence: Cadence,
+    /// The key of a tag that the launch templates of all pools have.
+    pub template_tag: &'static str,
     /// Keeps the loops of the places running.
     pub supervisor: Supervisor,
 }
@@ -126,11 +128,11 @@ impl Inventories {
     }
 
     fn connect(&self, place: &Place) -> Open {
-        let InventoryParts { factory, guard, observer, clock, limits, cadence, supervisor } =
+        let InventoryParts { factory, guard, observer, clock, limits, cadence, template_tag, supervisor } =
             self.parts.clone();
         let Connection { cloud, events } = factory.connect(place);
         let gateway = Gateway::new(cloud, guard, observer, clock.clone(), limits).of(&place.identity);
-        let inventory = Inventory::new(Arc::new(gateway), clock, cadence);
+        let inventory = Inventory::new(Arc::new(gateway), clock, cadence, template_tag);
         let feed =
             events.map(|(queue, name)| Arc::new(Feed::new(&place.region, queue, name, inventory.clone())));
         let (listeners, at) = (self.listeners.clone(), place.clone());

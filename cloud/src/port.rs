@@ -73,6 +73,13 @@ pub trait Cloud: Send + Sync + 'static {
     /// `DescribeLaunchTemplates` by name.
     async fn launch_template(&self, name: &str) -> Result<Option<LaunchTemplate>>;
 
+    /// `DescribeLaunchTemplates` of all that have a tag with this key, at most 200 a page.
+    async fn launch_templates(&self, tag_key: &str, token: Option<String>) -> Result<Page<LaunchTemplate>>;
+
+    /// `DescribeLaunchTemplateVersions` with version `$Latest` and without a template: the latest version of each launch
+    /// template of the account by the ID of its template, at most 200 a page, without their user data.
+    async fn latest_versions(&self, token: Option<String>) -> Result<Page<(String, LaunchTemplateVersion)>>;
+
     /// `DescribeLaunchTemplateVersions` of a template, all versions, without their user data.
     async fn launch_template_versions(
         &self,

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use capasg_api::names::tags;
 use capasg_cloud::{
     Cadence, CallObserver, CloudFactory, Connection, Inventories, InventoryParts, Limits, Place, Supervisor,
     SystemClock, WriteGuard,
@@ -50,6 +51,7 @@ pub fn inventories(
         clock: Arc::new(SystemClock),
         limits: Limits::default().share(share),
         cadence: Cadence { lookup: KEPT, idle: KEPT, ..Cadence::default() },
+        template_tag: tags::OWNER_ID,
         supervisor,
     })
 }

@@ -141,6 +141,14 @@ impl Cloud for AwsCloud {
         templates::describe(&self.ec2, name).await
     }
 
+    async fn launch_templates(&self, tag_key: &str, token: Option<String>) -> Result<Page<LaunchTemplate>> {
+        templates::list(&self.ec2, tag_key, token).await
+    }
+
+    async fn latest_versions(&self, token: Option<String>) -> Result<Page<(String, LaunchTemplateVersion)>> {
+        templates::latest_versions(&self.ec2, token).await
+    }
+
     async fn launch_template_versions(
         &self,
         id: &str,

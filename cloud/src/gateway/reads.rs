@@ -1,5 +1,7 @@
 //! The reads of the port with all pages followed, each page rate-limited and counted as a call of its own.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use futures::future::BoxFuture;
 
 use crate::{
@@ -108,6 +110,37 @@ impl Gateway {
     pub async fn launch_template(&self, name: &str) -> Result<Option<LaunchTemplate>> {
         let permit = self.permit("DescribeLaunchTemplates", Priority::Read).await;
         self.read(permit, self.cloud.launch_template(name)).await
+    }
+
+    /// The launch templates that have a tag with this key.
+    ///
+    /// # Errors
+    /// If a page failed.
+    pub async fn launch_templates(&self, tag_key: &str) -> Result<Vec<LaunchTemplate>> {
+        let permit = self.permit("DescribeLaunchTemplates", Priority::Read).await;
+        self.pages(permit, |token| self.cloud.launch_templates(tag_key, token)).await.complete()
+    }
+
+    /// The latest versions of launch templates by the ID of their template. AWS lists those of the whole account: no more
+    /// pages are followed than reads of each of the `wanted` templates would cost, so that some may be missing.
+    ///
+    /// # Errors
+    /// If a page failed.
+    pub async fn latest_versions(
+        &self,
+        mut wanted: BTreeSet<String>,
+    ) -> Result<BTreeMap<String, LaunchTemplateVersion>> {
+        let (mut found, mut token) = (BTreeMap::new(), None);
+        for _ in 0..wanted.len() {
+            let permit = self.permit("DescribeLaunchTemplateVersions", Priority::Read).await;
+            let page = self.read(permit, self.cloud.latest_versions(token)).await?;
+            found.extend(page.items.into_iter().filter(|(id, _)| wanted.remove(id)));
+            token = page.next_token.filter(|token| !token.is_empty());
+            if wanted.is_empty() || token.is_none() {
+                break;
+            }
+        }
+        Ok(found)
     }
 
     /// All versions of a launch template.

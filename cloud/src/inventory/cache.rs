@@ -78,6 +78,15 @@ impl<K: Ord + Hash + Clone, V: Clone> Cache<K, V> {
 
     /// The kept answer, or that of the call under way, or that of a new call.
     pub(super) async fn get(&self, key: &K, fetch: impl Fn() -> BoxFuture<'static, Result<V>>) -> Result<V> {
+        self.get_after(key, |_| fetch()).await
+    }
+
+    /// The same. A new call is told the value that was kept until its time was over.
+    pub(super) async fn get_after(
+        &self,
+        key: &K,
+        fetch: impl Fn(Option<&V>) -> BoxFuture<'static, Result<V>>,
+    ) -> Result<V> {
         loop {
             let (id, flight) = {
                 let mut slots = self.lock();
@@ -90,7 +99,8 @@ impl<K: Ord + Hash + Clone, V: Clone> Cache<K, V> {
                     under_way
                 } else {
                     *flights += 1;
-                    let flight = fetch().shared();
+                    let before = slot.kept.as_ref().and_then(|kept| kept.answer.as_ref().ok());
+                    let flight = fetch(before).shared();
                     slot.flight = flight.downgrade().map(|weak| (*flights, weak));
                     (*flights, flight)
                 }
@@ -187,8 +197,14 @@ impl<K: Ord + Hash + Clone, V: Clone> Cache<K, V> {
 
     /// Drops what is out of date, and calls that no caller waits for.
     pub(super) fn prune(&self, now: Instant) {
+        self.prune_except(now, |_| false);
+    }
+
+    /// The same, except values that [`Self::get_after`] is to tell.
+    pub(super) fn prune_except(&self, now: Instant, stays: impl Fn(&V) -> bool) {
         self.lock().by_key.retain(|_, slot| {
-            slot.flight().is_some() || slot.kept.as_ref().is_some_and(|kept| now < kept.until)
+            let is_kept = |kept: &Kept<V>| now < kept.until || kept.answer.as_ref().is_ok_and(&stays);
+            slot.flight().is_some() || slot.kept.as_ref().is_some_and(is_kept)
         });
     }
 

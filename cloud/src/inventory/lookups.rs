@@ -1,18 +1,17 @@
 //! Reads that are kept for a stated time, and updated by the answers to our own writes.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use tokio::time::Instant;
 
 use crate::{
-    Clock, CreateGroup, Gateway, Image, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion,
-    LifecycleHook, Result, SecurityGroup, Selector, Subnet, Template, Write, Written,
+    CreateGroup, Gateway, Image, LifecycleHook, Result, SecurityGroup, Selector, Subnet, Write, Written,
     inventory::{
         cache::{Answer, Cache},
         cadence::Cadence,
         offers::Offers,
+        templates::Templates,
     },
 };
 
@@ -26,7 +25,7 @@ pub(super) struct Lookups {
     parameters: Cache<String, Option<String>>,
     security_groups: Cache<Selector, Shared<SecurityGroup>>,
     subnets: Cache<Selector, Shared<Subnet>>,
-    templates: Cache<String, Option<Arc<Template>>>,
+    pub(super) templates: Templates,
     pub(super) offers: Offers,
 }
 
@@ -49,12 +48,12 @@ fn all_found<T>(selector: &Selector, items: &Shared<T>) -> Answer {
     complete_if(items.len() >= requested.max(1))
 }
 
-fn complete_if(complete: bool) -> Answer {
+pub(super) fn complete_if(complete: bool) -> Answer {
     if complete { Answer::Complete } else { Answer::Incomplete }
 }
 
 impl Lookups {
-    pub(super) fn new(cadence: &Cadence) -> Self {
+    pub(super) fn new(cadence: &Cadence, template_tag: &'static str) -> Self {
         let negative = cadence.negative;
         Self {
             account: Cache::new(cadence.constant, negative, |(), _| Answer::Complete),
@@ -66,7 +65,7 @@ impl Lookups {
             parameters: Cache::new(cadence.lookup, negative, |_, found| complete_if(found.is_some())),
             security_groups: Cache::new(cadence.lookup, negative, all_found),
             subnets: Cache::new(cadence.lookup, negative, all_found),
-            templates: Cache::new(cadence.audit, negative, |_, found| complete_if(found.is_some())),
+            templates: Templates::new(cadence, template_tag),
             offers: Offers::new(cadence),
         }
     }
@@ -152,30 +151,6 @@ impl Lookups {
         self.subnets.get(selector, fetch).await
     }
 
-    pub(super) async fn template(
-        &self,
-        clock: &dyn Clock,
-        gateway: &Arc<Gateway>,
-        name: &str,
-    ) -> Result<Option<Arc<Template>>> {
-        let key = name.to_owned();
-        let fetch = || {
-            let (gateway, name, as_of) = (gateway.clone(), key.clone(), clock.now());
-            async move {
-                let Some(template) = gateway.launch_template(&name).await? else { return Ok(None) };
-                let versions = gateway.launch_template_versions(&template.id).await?;
-                let versions = versions.into_iter().map(|version| (version.number, version)).collect();
-                Ok(Some(Arc::new(Template { template, versions, as_of })))
-            }
-            .boxed()
-        };
-        self.templates.get(&key, fetch).await
-    }
-
-    pub(super) fn forget_template(&self, name: &str) {
-        self.templates.invalidate(&name.to_owned());
-    }
-
     pub(super) fn forget_hooks(&self, group: &str) {
         self.hooks.invalidate(&group.to_owned());
     }
@@ -224,32 +199,20 @@ impl Lookups {
             Learnt::Unsure => self.invalidate(write),
             Learnt::Done(written) => {
                 self.learn_hooks(write);
-                self.learn_templates(write, written);
+                self.templates.learn(write, written);
             }
         }
     }
 
     fn invalidate(&self, write: &Write) {
+        self.templates.invalidate(write);
         match write {
-            Write::CreateLaunchTemplate { name, .. } => self.forget_template(name),
-            Write::CreateLaunchTemplateVersion { id, .. }
-            | Write::DeleteLaunchTemplateVersions { id, .. }
-            | Write::DeleteLaunchTemplate { id } => self.forget_template_id(id),
             Write::CreateGroup(create) => self.hooks.invalidate(&create.name),
             Write::PutLifecycleHook { group, .. }
             | Write::DeleteLifecycleHook { group, .. }
             | Write::DeleteGroup { group, .. } => self.hooks.invalidate(group),
             _ => {}
         }
-    }
-
-    /// One that is not known yet may be the one that was changed.
-    fn forget_template_id(&self, id: &str) {
-        self.templates.invalidate_where(|_, kept| match kept {
-            Some(Some(template)) => template.template.id == id,
-            Some(None) => false,
-            None => true,
-        });
     }
 
     fn learn_hooks(&self, write: &Write) {
@@ -277,70 +240,5 @@ impl Lookups {
             change(&mut hooks);
             Arc::new(hooks)
         });
-    }
-
-    fn learn_templates(&self, write: &Write, written: &Written) {
-        match (write, written) {
-            (
-                Write::CreateLaunchTemplate { name, data, description, tags, .. },
-                Written::Version { id, number, created_at },
-            ) => {
-                let template = LaunchTemplate {
-                    id: id.clone(),
-                    name: name.clone(),
-                    latest_version: *number,
-                    default_version: *number,
-                    tags: tags.clone(),
-                };
-                let version = new_version(*number, *created_at, description, data);
-                let versions = BTreeMap::from([(*number, version)]);
-                let template = Template { template, versions, as_of: *created_at };
-                self.templates.put(name.clone(), Some(Arc::new(template)));
-            }
-            (
-                Write::CreateLaunchTemplateVersion { id, data, description, .. },
-                Written::Version { number, created_at, .. },
-            ) => self.edit_template(id, |known| {
-                let version = new_version(*number, *created_at, description, data);
-                // A repeated client token is answered with the version that it created before.
-                known.versions.entry(*number).or_insert(version);
-                known.template.latest_version = known.template.latest_version.max(*number);
-            }),
-            (Write::DeleteLaunchTemplateVersions { id, versions }, _) => {
-                self.edit_template(id, |known| known.versions.retain(|number, _| !versions.contains(number)));
-            }
-            (Write::DeleteLaunchTemplate { id }, _) => self.forget_template_id(id),
-            (
-                Write::CreateLaunchTemplate { .. } | Write::CreateLaunchTemplateVersion { .. },
-                Written::Done,
-            ) => {
-                self.invalidate(write);
-            }
-            _ => {}
-        }
-    }
-
-    fn edit_template(&self, id: &str, change: impl Fn(&mut Template)) {
-        self.templates.edit(|_, known| {
-            let known = known.as_ref().filter(|known| known.template.id == id)?;
-            let mut template = Template::clone(known);
-            change(&mut template);
-            Some(Some(Arc::new(template)))
-        });
-    }
-}
-
-fn new_version(
-    number: i64,
-    created_at: DateTime<Utc>,
-    description: &str,
-    data: &LaunchTemplateData,
-) -> LaunchTemplateVersion {
-    LaunchTemplateVersion {
-        number,
-        description: Some(description.to_owned()),
-        image_id: Some(data.image_id.clone()),
-        content: Some(Arc::new(data.without_user_data())),
-        created_at,
     }
 }

@@ -16,6 +16,7 @@ mod offers;
 mod poll;
 mod reach;
 mod refreshes;
+mod templates;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -93,15 +94,21 @@ struct State {
 }
 
 impl Inventory {
-    /// An empty inventory; nothing is read before [`Self::run`] or [`Self::poll_due`].
+    /// An empty inventory; nothing is read before [`Self::run`] or [`Self::poll_due`]. `template_tag` is the key of a tag
+    /// that the launch templates of all pools have.
     #[must_use]
-    pub fn new(gateway: Arc<Gateway>, clock: Arc<dyn Clock>, cadence: Cadence) -> Arc<Self> {
+    pub fn new(
+        gateway: Arc<Gateway>,
+        clock: Arc<dyn Clock>,
+        cadence: Cadence,
+        template_tag: &'static str,
+    ) -> Arc<Self> {
         Arc::new(Self {
             gateway,
             clock,
             cadence,
             state: Mutex::default(),
-            lookups: Lookups::new(&cadence),
+            lookups: Lookups::new(&cadence, template_tag),
             instance_types: InstanceTypesTable::default(),
             refreshes: RefreshesTable::default(),
             groups_wanted: Notify::new(),
@@ -218,24 +225,26 @@ impl Inventory {
         self.facts_wanted.notify_one();
     }
 
-    /// A launch template with its versions: read once, then kept up by our own writes, read again every hour.
+    /// A launch template with its versions: read once, then kept up by our own writes, read again every hour. At first, and
+    /// every hour, the launch templates of all pools are listed together, with the latest version of each:
+    /// [`Template::has_all_versions`] tells whether there are others, which the read after [`Self::forget_template`] shows.
     ///
     /// # Errors
     /// As the reads; an error is kept for [`Cadence::negative`], and so is the absence of a template.
     pub async fn template(&self, name: &str) -> Result<Option<Arc<Template>>> {
-        self.lookups.template(&*self.clock, &self.gateway, name).await
+        self.lookups.templates.get(&self.clock, &self.gateway, name).await
     }
 
-    /// The next [`Self::template`] reads again.
+    /// The next [`Self::template`] reads again, with all versions.
     pub fn forget_template(&self, name: &str) {
-        self.lookups.forget_template(name);
+        self.lookups.templates.forget(name);
     }
 
     /// What was looked up about a group and the launch template of its pool is read again: another manager, or a user,
     /// may change both from now on.
     pub fn forget_lookups(&self, group: &str, template: &str) {
         self.lookups.forget_hooks(group);
-        self.lookups.forget_template(template);
+        self.lookups.templates.forget(template);
         self.refreshes.forget(group);
     }
 

@@ -12,13 +12,12 @@ use crate::{
     gateway::{DESCRIBE_GROUPS, DESCRIBE_INSTANCES, Permit},
     inventory::{
         Inventory, State,
+        cadence::GROUPS_PER_CALL,
         fence::Start,
         groups::{Applied, Content},
     },
 };
 
-/// `DescribeAutoScalingGroups` takes this many names with `MaxRecords` 100.
-const NAMES_PER_CALL: usize = 100;
 /// A filter of `DescribeInstances` takes this many values.
 const IDS_PER_CALL: usize = 200;
 
@@ -115,7 +114,7 @@ impl Inventory {
             return;
         }
         let names = self.state().groups.begin_rounds(Instant::now(), &self.cadence);
-        let calls = (0..names.div_ceil(NAMES_PER_CALL)).map(|_| async {
+        let calls = (0..names.div_ceil(GROUPS_PER_CALL)).map(|_| async {
             let call = self.permitted_groups().await;
             if !call.names.is_empty() {
                 self.read_groups(call).await;
@@ -127,7 +126,7 @@ impl Inventory {
     async fn permitted_groups(&self) -> GroupsCall {
         let permit = self.gateway.permit(DESCRIBE_GROUPS, Priority::Read).await;
         let as_of = self.clock.now();
-        let (names, start) = self.state().groups.take_due(Instant::now(), as_of, NAMES_PER_CALL);
+        let (names, start) = self.state().groups.take_due(Instant::now(), as_of, GROUPS_PER_CALL);
         GroupsCall { permit, names, start }
     }
 

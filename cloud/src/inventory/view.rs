@@ -101,6 +101,9 @@ pub struct Template {
     pub template: LaunchTemplate,
     /// Its versions by number.
     pub versions: BTreeMap<i64, LaunchTemplateVersion>,
+    /// Whether `versions` are all that existed when they were read; else they are the latest one, and those that were
+    /// known before.
+    pub has_all_versions: bool,
     /// When the read began: versions that another actor created later may be missing.
     pub as_of: DateTime<Utc>,
 }

@@ -11,16 +11,23 @@ use std::{
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
-use objects::version;
-pub(crate) use objects::{group, machine};
+pub(crate) use objects::{group, machine, version};
 use tokio::time::Instant;
 
 use crate::{
-    AlwaysLeading, CallObserver, Clock, Cloud, CloudError, Gateway, Group, Image, InstanceFacts,
+    AlwaysLeading, Cadence, CallObserver, Clock, Cloud, CloudError, Gateway, Group, Image, InstanceFacts,
     InstanceRefresh, InstanceType, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Limits, Page,
     Result, RunningInstance, ScalingActivity, SecurityGroup, Selector, Subnet, Write, WriteGuard, WriteReply,
     Written,
 };
+
+/// The key of the tag that the launch templates of pools have.
+pub(crate) const TEMPLATE_TAG: &str = "owner";
+
+/// The default times, with polls that are a minute apart.
+pub(crate) fn once_a_minute() -> Cadence {
+    Cadence { idle: Duration::from_mins(1), ..Cadence::default() }
+}
 
 /// Follows tokio's clock, paused or not.
 #[derive(Debug)]
@@ -280,6 +287,26 @@ impl Cloud for FakeCloud {
     async fn launch_template(&self, name: &str) -> Result<Option<LaunchTemplate>> {
         let effect = |world: &mut World| Ok(world.templates.get(name).map(|(template, _)| template.clone()));
         self.call("DescribeLaunchTemplates", vec![name.to_owned()], effect, || None).await
+    }
+
+    async fn launch_templates(&self, tag_key: &str, token: Option<String>) -> Result<Page<LaunchTemplate>> {
+        let effect = |world: &mut World| {
+            let all = world.templates.values().map(|(template, _)| template);
+            let tagged: Vec<_> = all.filter(|one| one.tags.contains_key(tag_key)).cloned().collect();
+            Ok(world.paged(&tagged, token.as_ref()))
+        };
+        self.call("DescribeLaunchTemplates", vec![], effect, || Some(Page::last(vec![]))).await
+    }
+
+    async fn latest_versions(&self, token: Option<String>) -> Result<Page<(String, LaunchTemplateVersion)>> {
+        let effect = |world: &mut World| {
+            let latest = |(template, versions): &(LaunchTemplate, Vec<LaunchTemplateVersion>)| {
+                Some((template.id.clone(), versions.last()?.clone()))
+            };
+            let all: Vec<_> = world.templates.values().filter_map(latest).collect();
+            Ok(world.paged(&all, token.as_ref()))
+        };
+        self.call("DescribeLaunchTemplateVersions", vec![], effect, || Some(Page::last(vec![]))).await
     }
 
     async fn launch_template_versions(

@@ -64,7 +64,7 @@ pub(crate) fn machine(id: &str) -> InstanceFacts {
     }
 }
 
-pub(super) fn version(number: i64, description: &str, image: &str) -> LaunchTemplateVersion {
+pub(crate) fn version(number: i64, description: &str, image: &str) -> LaunchTemplateVersion {
     LaunchTemplateVersion {
         number,
         description: Some(description.to_owned()),

@@ -45,6 +45,13 @@ pub(crate) enum Moment<'a> {
         /// Whether AWS rejects it, so that it is tried again after minutes.
         is_rejected: bool,
     },
+    /// A call to AWS was answered.
+    Answered {
+        /// The operation.
+        api: &'static str,
+        /// The code with which AWS denies it.
+        denied: Option<&'a str>,
+    },
     /// A write to the API server was carried out.
     Kubernetes {
         /// The write.

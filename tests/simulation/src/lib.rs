@@ -19,7 +19,7 @@ pub use capi::{CANARY, Core, Drain};
 pub use clock::{VirtualClock, run};
 pub use cloud::SimulatedCloud;
 pub(crate) use invariants::within_limits;
-pub use invariants::{Invariants, Line, Trace, Violation};
+pub use invariants::{Invariants, Line, Trace, Violation, exceeded_limits};
 pub use journal::{Entry, Journal, Port};
 pub use random::Random;
 pub use world::{Moved, Observers, Pair, Pool, Setup, World, pool_spec};

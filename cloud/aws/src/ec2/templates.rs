@@ -9,7 +9,7 @@ use aws_sdk_ec2::{
     Client,
     operation::RequestId as _,
     types::{
-        DeleteLaunchTemplateVersionsResponseErrorItem, LaunchTemplateErrorCode, ResourceType,
+        self, DeleteLaunchTemplateVersionsResponseErrorItem, LaunchTemplateErrorCode, ResourceType,
         TagSpecification, ValidationWarning,
     },
 };
@@ -19,7 +19,7 @@ use capasg_cloud::{
 };
 
 use super::{
-    filters::tag_map,
+    filters::{filter, tag_map},
     template_data::{content, encoded, request, tags},
 };
 use crate::{
@@ -28,8 +28,12 @@ use crate::{
     time::instant,
 };
 
+/// The most launch templates in one response.
+const MAX_TEMPLATES: i32 = 200;
 /// The most versions in one response.
 const MAX_VERSIONS: i32 = 200;
+/// The version of a launch template with the highest number.
+const LATEST: &str = "$Latest";
 
 /// Replaces user data that AWS repeats in a message.
 const USER_DATA: &str = "[user data]";
@@ -134,18 +138,38 @@ pub(crate) async fn describe(client: &Client, name: &str) -> Result<Option<Launc
         Err(error) if error.class == ErrorClass::NotFound => return Ok(None),
         reply => reply?,
     };
-    let Some(template) = reply.launch_templates().first() else { return Ok(None) };
+    reply.launch_templates().first().map(|template| described(api, name, template)).transpose()
+}
+
+/// `DescribeLaunchTemplates` of all that have a tag with this key.
+pub(crate) async fn list(
+    client: &Client,
+    tag_key: &str,
+    token: Option<String>,
+) -> Result<Page<LaunchTemplate>> {
+    let api = "DescribeLaunchTemplates";
+    let request = client
+        .describe_launch_templates()
+        .filters(filter("tag-key", [&tag_key.to_owned()]))
+        .max_results(MAX_TEMPLATES)
+        .set_next_token(token);
+    let reply = call(api, request.send()).await?;
+    let templates = reply.launch_templates().iter().map(|template| described(api, "", template));
+    Ok(Page { items: templates.collect::<Result<_>>()?, next_token: reply.next_token.clone() })
+}
+
+fn described(api: &'static str, name: &str, template: &types::LaunchTemplate) -> Result<LaunchTemplate> {
     let missing = |member| unreadable(api, member);
-    Ok(Some(LaunchTemplate {
+    Ok(LaunchTemplate {
         id: template.launch_template_id().ok_or_else(|| missing("LaunchTemplateId"))?.to_owned(),
         name: template.launch_template_name().unwrap_or(name).to_owned(),
         latest_version: template.latest_version_number().ok_or_else(|| missing("LatestVersionNumber"))?,
         default_version: template.default_version_number().ok_or_else(|| missing("DefaultVersionNumber"))?,
         tags: tag_map(template.tags()),
-    }))
+    })
 }
 
-/// `DescribeLaunchTemplateVersions` of all versions. The user data of the response is dropped here.
+/// `DescribeLaunchTemplateVersions` of all versions.
 pub(crate) async fn describe_versions(
     client: &Client,
     id: &str,
@@ -158,16 +182,37 @@ pub(crate) async fn describe_versions(
         .max_results(MAX_VERSIONS)
         .set_next_token(token);
     let reply = call(api, request.send()).await?;
-    let versions = reply.launch_template_versions().iter().filter_map(|version| {
-        Some(LaunchTemplateVersion {
-            number: version.version_number()?,
-            description: version.version_description().map(str::to_owned),
-            image_id: version.launch_template_data().and_then(|data| data.image_id()).map(str::to_owned),
-            content: version.launch_template_data().map(|data| Arc::new(content(data))),
-            created_at: instant(version.create_time()).unwrap_or_default(),
-        })
-    });
+    let versions = reply.launch_template_versions().iter().filter_map(described_version);
     Ok(Page { items: versions.collect(), next_token: reply.next_token.clone() })
+}
+
+/// `DescribeLaunchTemplateVersions` of the latest version of each launch template, by the ID of its template.
+pub(crate) async fn latest_versions(
+    client: &Client,
+    token: Option<String>,
+) -> Result<Page<(String, LaunchTemplateVersion)>> {
+    let api = "DescribeLaunchTemplateVersions";
+    let request = client
+        .describe_launch_template_versions()
+        .versions(LATEST)
+        .max_results(MAX_VERSIONS)
+        .set_next_token(token);
+    let reply = call(api, request.send()).await?;
+    let versions = reply.launch_template_versions().iter();
+    let by_template =
+        versions.filter_map(|one| Some((one.launch_template_id()?.to_owned(), described_version(one)?)));
+    Ok(Page { items: by_template.collect(), next_token: reply.next_token.clone() })
+}
+
+/// The user data of the response is dropped here.
+fn described_version(version: &types::LaunchTemplateVersion) -> Option<LaunchTemplateVersion> {
+    Some(LaunchTemplateVersion {
+        number: version.version_number()?,
+        description: version.version_description().map(str::to_owned),
+        image_id: version.launch_template_data().and_then(|data| data.image_id()).map(str::to_owned),
+        content: version.launch_template_data().map(|data| Arc::new(content(data))),
+        created_at: instant(version.create_time()).unwrap_or_default(),
+    })
 }
 
 /// The error that names the versions which AWS kept; `None` if all are deleted.

@@ -15,13 +15,12 @@ use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
-    AlwaysLeading, Cadence, CallObserver, CloudError, CloudFactory, Connection, EventKind, EventOutcome,
-    Inventories, Inventory, InventoryParts, Limits, Place, Queue, QueueMessage, QueueName, Result,
-    Supervisor,
+    AlwaysLeading, CallObserver, CloudError, CloudFactory, Connection, EventKind, EventOutcome, Inventories,
+    Inventory, InventoryParts, Limits, Place, Queue, QueueMessage, QueueName, Result, Supervisor,
     testing::{
-        FakeCloud, TokioClock,
+        FakeCloud, TEMPLATE_TAG, TokioClock,
         events::{ACCOUNT, REGION},
-        group, pass,
+        group, once_a_minute, pass,
     },
 };
 
@@ -174,7 +173,8 @@ pub(super) async fn bench_over(queue: FakeQueue) -> Bench {
         observer: reported.clone(),
         clock: clock.clone(),
         limits: Limits::default(),
-        cadence: Cadence::default(),
+        cadence: once_a_minute(),
+        template_tag: TEMPLATE_TAG,
         supervisor: Supervisor::default(),
     };
     let regions = Inventories::new(parts, &shutdown);

@@ -63,14 +63,20 @@ impl Table {
     }
 
     fn idle_interval(&self, cadence: &Cadence) -> Duration {
-        if self.events_trusted { cadence.idle_with_events } else { cadence.idle }
+        if self.events_trusted { cadence.idle_with_events } else { cadence.idle_with(self.names().count()) }
+    }
+
+    /// How often groups are read that another actor scales, whatever events show.
+    fn externally_scaled_interval(&self, cadence: &Cadence) -> Duration {
+        cadence.idle_with(self.entries.values().filter(|entry| entry.externally_scaled).count())
     }
 
     /// Events show what changes, or no longer do: the next round may be sooner then.
     pub(super) fn set_events_trusted(&mut self, trusted: bool, now: Instant, cadence: &Cadence) {
         self.events_trusted = trusted;
         if !trusted {
-            self.idle_at = self.idle_at.map(|at| at.min(now + cadence.idle));
+            let interval = self.idle_interval(cadence);
+            self.idle_at = self.idle_at.map(|at| at.min(now + interval));
         }
     }
 
@@ -89,7 +95,8 @@ impl Table {
         entry.externally_scaled = on;
         if on {
             let round = self.externally_scaled_at.filter(|at| *at > now);
-            self.externally_scaled_at = Some(round.unwrap_or(now + cadence.idle));
+            let interval = self.externally_scaled_interval(cadence);
+            self.externally_scaled_at = Some(round.unwrap_or(now + interval));
         }
     }
 
@@ -220,7 +227,7 @@ impl Table {
         }
         if externally_scaled {
             let any = self.entries.values().any(|entry| entry.externally_scaled);
-            self.externally_scaled_at = any.then(|| now + cadence.idle);
+            self.externally_scaled_at = any.then(|| now + self.externally_scaled_interval(cadence));
         }
         self.entries.values().filter(|entry| entry.due.is_some_and(|due| due <= now)).count()
     }

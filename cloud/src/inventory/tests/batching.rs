@@ -185,7 +185,12 @@ async fn time_can_be_driven_step_by_step() {
     let Bench { cloud, .. } = bench();
     let clock = crate::testing::TokioClock::start();
     let gateway = crate::testing::gateway(cloud.clone(), std::sync::Arc::default(), clock.clone());
-    let inventory = crate::Inventory::new(std::sync::Arc::new(gateway), clock, super::Cadence::default());
+    let inventory = crate::Inventory::new(
+        std::sync::Arc::new(gateway),
+        clock,
+        crate::testing::once_a_minute(),
+        crate::testing::TEMPLATE_TAG,
+    );
     cloud.put_group(group("a", &["i-1"]));
     inventory.register("a");
     inventory.poll_due().await;

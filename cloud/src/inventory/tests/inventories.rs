@@ -11,11 +11,11 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Cadence, SOON};
+use super::SOON;
 use crate::{
     AlwaysLeading, CallObserver, CloudFactory, Connection, Identity, Inventories, InventoryParts, Limits,
     NoObserver, Place, Supervisor, View,
-    testing::{FakeCloud, TokioClock, group, pass},
+    testing::{FakeCloud, TEMPLATE_TAG, TokioClock, group, once_a_minute, pass},
 };
 
 #[derive(Default)]
@@ -39,7 +39,8 @@ fn parts(factory: &Arc<Factory>) -> InventoryParts {
         observer: Arc::new(NoObserver),
         clock: TokioClock::start(),
         limits: Limits::default(),
-        cadence: Cadence::default(),
+        cadence: once_a_minute(),
+        template_tag: TEMPLATE_TAG,
         supervisor: Supervisor::default(),
     }
 }

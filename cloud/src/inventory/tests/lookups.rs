@@ -24,7 +24,7 @@ fn subnet(id: &str) -> Subnet {
     Subnet { id: id.to_owned(), zone: "eu-west-1a".to_owned(), vpc: "vpc-1".to_owned() }
 }
 
-fn data(image: &str) -> Box<LaunchTemplateData> {
+pub(super) fn data(image: &str) -> Box<LaunchTemplateData> {
     let text = str::to_owned;
     Box::new(LaunchTemplateData {
         image_id: text(image),
@@ -196,7 +196,11 @@ async fn our_writes_keep_a_template_up_without_a_read() {
     assert_eq!(images[1..], [Some("ami-3")]);
     assert_eq!(images.len(), 2);
     assert_eq!(known.versions[&3].description.as_deref(), Some("next"));
-    assert_eq!(cloud.count("DescribeLaunchTemplates"), 1, "only before it was made");
+    assert_eq!(
+        cloud.count("DescribeLaunchTemplates"),
+        2,
+        "only before it was made: a listing, and by itself"
+    );
     inventory.write(&Write::DeleteLaunchTemplate { id }).await.unwrap();
     cloud.world().templates.clear();
     assert_eq!(inventory.template("web").await.unwrap(), None);
@@ -210,16 +214,17 @@ async fn a_template_is_audited_hourly_and_read_again_when_in_doubt() {
     inventory.write(&create_version("lt-web", "ami-2")).await.unwrap_err();
     let known = inventory.template("web").await.unwrap().unwrap();
     assert_eq!(known.versions.len(), 2, "the version whose reply was lost is seen");
-    assert_eq!(cloud.count("DescribeLaunchTemplates"), 1);
+    // It has no tag, so that the listing does not show it.
+    assert_eq!(cloud.count("DescribeLaunchTemplates"), 2);
     pass(Duration::from_mins(50)).await;
     inventory.template("web").await.unwrap();
-    assert_eq!(cloud.count("DescribeLaunchTemplates"), 1);
+    assert_eq!(cloud.count("DescribeLaunchTemplates"), 2);
     pass(Duration::from_mins(20)).await;
     inventory.template("web").await.unwrap();
-    assert_eq!(cloud.count("DescribeLaunchTemplates"), 2);
+    assert_eq!(cloud.count("DescribeLaunchTemplates"), 4);
     inventory.forget_template("web");
     inventory.template("web").await.unwrap();
-    assert_eq!(cloud.count("DescribeLaunchTemplates"), 3);
+    assert_eq!(cloud.count("DescribeLaunchTemplates"), 5);
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,16 +14,17 @@ mod notices;
 mod offers;
 mod reach;
 mod refreshes;
+mod templates;
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{Cadence, Inventory, View};
+use super::{Inventory, View};
 use crate::{
     AlwaysLeading, Gateway, Limits,
-    testing::{Counter, FakeCloud, TokioClock, group, pass},
+    testing::{Counter, FakeCloud, TEMPLATE_TAG, TokioClock, group, once_a_minute, pass},
 };
 
 pub(super) const DESCRIBE: &str = "DescribeAutoScalingGroups";
@@ -48,7 +49,7 @@ pub(super) fn bench_with(limits: Limits) -> Bench {
     let (cloud, counter, clock) = (FakeCloud::new(), Arc::new(Counter::default()), TokioClock::start());
     let guard = Arc::new(AlwaysLeading);
     let gateway = Gateway::new(cloud.clone(), guard, counter.clone(), clock.clone(), limits);
-    let inventory = Inventory::new(Arc::new(gateway), clock.clone(), Cadence::default());
+    let inventory = Inventory::new(Arc::new(gateway), clock.clone(), once_a_minute(), TEMPLATE_TAG);
     let (changes, shutdown) = (inventory.changes(), CancellationToken::new());
     tokio::spawn({
         let (inventory, shutdown) = (inventory.clone(), shutdown.clone());

@@ -62,6 +62,7 @@ pub fn stamp(text: &str) -> Stamp {
         image_source: of("image"),
         bootstrap_spec: of("spec"),
         bootstrap_data: of("data"),
+        spec_seen: None,
     }
 }
 
@@ -264,6 +265,7 @@ impl Stage {
         let observed = Observed {
             group: GroupView::Present { group: Arc::new(group), as_of: now(), settled: true },
             template: Known::Present(ObservedTemplate {
+                has_all_versions: true,
                 id: "lt-1".into(),
                 tags: crate::names::template_tags(&desired.tags),
                 default_version: 1,

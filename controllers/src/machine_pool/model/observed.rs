@@ -79,6 +79,8 @@ pub struct ObservedTemplate {
     pub default_version: i64,
     /// Versions by number.
     pub versions: BTreeMap<i64, LaunchTemplateVersion>,
+    /// Whether these are all versions; else the latest is among them, and others may be missing.
+    pub has_all_versions: bool,
     /// When the read began: versions that another actor created later may be missing.
     pub as_of: DateTime<Utc>,
 }

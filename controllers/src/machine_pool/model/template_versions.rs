@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_cloud::{LaunchTemplateData, LaunchTemplateVersion};
 
+use crate::machine_pool::model::launch_record::LaunchRecord;
 use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::{Known, Observed, ObservedTemplate, PoolInstance};
 
@@ -74,13 +75,14 @@ pub fn pinned_content(observed: &Observed) -> Option<&LaunchTemplateData> {
 }
 
 /// The versions that the group is pinned to or that its instances were launched from, and that are not among those that
-/// were read. Nothing follows from such a version until it is read.
+/// were read. Nothing follows from such a version until it is read. What the ASGMachine of an instance records is as good.
 #[must_use]
 pub fn missing_versions(observed: &Observed) -> BTreeSet<i64> {
     let Known::Present(ObservedTemplate { versions, .. }) = &observed.template else {
         return BTreeSet::new();
     };
-    let instances = observed.instances.values().filter_map(|instance| version_of(observed, instance));
+    let instances = observed.instances.values().filter(|instance| recorded_stamp(instance).is_none());
+    let instances = instances.filter_map(|instance| version_of(observed, instance));
     instances.chain(pinned_version(observed)).filter(|version| !versions.contains_key(version)).collect()
 }
 
@@ -92,14 +94,25 @@ pub fn version_of(observed: &Observed, instance: &PoolInstance) -> Option<i64> {
     (*template == observed.template.present()?.id).then_some(*version)
 }
 
-/// Whether an instance was launched from a version of our launch template that was not read: any version, while the launch
-/// template itself was not.
+/// The stamp of the version of the launch template of the pool that an instance was launched from, as its ASGMachine
+/// records it.
+#[must_use]
+pub fn recorded_stamp(instance: &PoolInstance) -> Option<&Stamp> {
+    match instance.asg_machine.as_ref()?.launch_record.as_ref()? {
+        LaunchRecord::Launched(stamp) => Some(stamp),
+        LaunchRecord::Found(_) => None,
+    }
+}
+
+/// Whether an instance was launched from a version of our launch template that was not read, and that its ASGMachine does
+/// not record: any version, while the launch template itself was not read.
 #[must_use]
 pub fn has_unknown_version(observed: &Observed, instance: &PoolInstance) -> bool {
     match &observed.template {
         Known::Unread(_) => instance.listed.is_some(),
         Known::Present(ObservedTemplate { versions, .. }) => {
-            version_of(observed, instance).is_some_and(|version| !versions.contains_key(&version))
+            recorded_stamp(instance).is_none()
+                && version_of(observed, instance).is_some_and(|version| !versions.contains_key(&version))
         }
         Known::Absent => false,
     }

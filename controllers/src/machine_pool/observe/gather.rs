@@ -3,7 +3,9 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use capasg_api::names::TERMINATE_HOOK;
-use capasg_cloud::{FactsView, Inventory, LaunchTemplateVersion, LifecycleHook, RefreshesView, View};
+use capasg_cloud::{
+    FactsView, Inventory, LaunchTemplateVersion, LifecycleHook, RefreshesView, Template, View,
+};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::Context;
@@ -19,19 +21,39 @@ use crate::machine_pool::observe::instances::{join, launch_record};
 /// A group that a poll read within this time is not read again: a request takes as long.
 const JUST_NOW: TimeDelta = TimeDelta::seconds(1);
 
-/// The launch template.
+/// The launch template. Of many pools it is listed with its latest version alone, which suffices as long as the group is
+/// pinned to that and nobody else created it.
 pub async fn template(inventory: &Inventory, objects: &PoolObjects) -> Known<ObservedTemplate> {
-    let Some((_, name)) = objects.cloud_names() else { return Known::Unread(None) };
-    let read = inventory.template(&name).await;
+    let Some((group, name)) = objects.cloud_names() else { return Known::Unread(None) };
+    let mut read = inventory.template(&name).await;
+    if let Ok(Some(found)) = &read
+        && !found.has_all_versions
+        && !suffices(found, &inventory.view(&group))
+    {
+        inventory.forget_template(&name);
+        read = inventory.template(&name).await;
+    }
     Known::of(read.map(|found| {
         found.map(|found| ObservedTemplate {
             id: found.template.id.clone(),
             tags: found.template.tags.clone(),
             default_version: found.template.default_version,
             versions: found.versions.clone(),
+            has_all_versions: found.has_all_versions,
             as_of: found.as_of,
         })
     }))
+}
+
+/// Whether the versions that were listed show what a group launches. Decide requires the others if an instance was launched
+/// from one of them.
+fn suffices(listed: &Template, group: &View) -> bool {
+    let pinned = group.group().map(|group| &group.settings.launch.template);
+    let is_pinned = pinned.is_none_or(|launch| {
+        let version = launch.version.filter(|_| launch.id == listed.template.id);
+        version.is_some_and(|version| listed.versions.contains_key(&version))
+    });
+    is_pinned && listed.versions.values().all(is_ours)
 }
 
 /// The image of the pinned version, as long as the spec takes it from the same source. If the launch template was deleted:

@@ -16,9 +16,10 @@ use capasg_environment::{
     Environment, Join, KubeletOptions, Kubelets, Look, ManagerOptions, Settings, WorkloadCluster, dynamic,
     process_stat, wait_until,
 };
-use capasg_fake_aws::{LogFilter, Simulator};
+use capasg_fake_aws::{LogFilter, Scope, Simulator};
 use chrono::{DateTime, Utc};
 use clap::Parser;
+use futures::future::try_join_all;
 use kube::{
     Api,
     api::{DynamicObject, ListParams, Patch, PatchParams},
@@ -44,8 +45,11 @@ struct Arguments {
     #[arg(long, default_value_t = 5)]
     replicas: usize,
     /// Idle measurement period, in seconds
-    #[arg(long, default_value_t = 180)]
+    #[arg(long, default_value_t = 600)]
     idle: u64,
+    /// Number of instances to kill
+    #[arg(long, default_value_t = 8)]
+    kills: usize,
     /// Number of edits of replicas
     #[arg(long, default_value_t = 100)]
     edits: usize,
@@ -65,11 +69,7 @@ async fn main() -> Result<()> {
         remove_nodes: false,
     };
     let kubelets = Kubelets::start(&cluster, environment.cloud().instances(REGION), options).await?;
-    let manager = environment
-        .plan_manager(ManagerOptions { leader_elect: true, ..ManagerOptions::default() })
-        .await?
-        .start_ready()
-        .await?;
+    let manager = environment.plan_manager(leading()).await?.start_ready().await?;
     let process = Process(manager.process().pid());
     let program = environment.settings().manager.clone().unwrap_or_default();
     eprintln!("measuring {}", program.display());
@@ -80,8 +80,14 @@ async fn main() -> Result<()> {
     let pools = dynamic(&client, NAMESPACE, "cluster.x-k8s.io", "v1beta2", "MachinePool");
     create(&environment, &pools, &arguments, simulator, &mut table).await?;
     idle(simulator, &process, &arguments, &mut table).await?;
+    let ours = dynamic(&client, NAMESPACE, capasg_api::GROUP, "v1alpha1", "ASGMachinePool");
+    kills(simulator, &ours, &arguments, &mut table).await?;
     edits(simulator, &pools, &arguments, &mut table).await?;
     table.push(row("peak resident memory", format!("{:.1} MB", process.status("VmHWM")?), ""));
+    manager.stop().await?;
+    let mark = simulator.counts(&LogFilter::default()).last_sequence;
+    let manager = environment.plan_manager(leading()).await?.start_ready().await?;
+    restart(simulator, mark, &mut table).await?;
 
     println!("\n{} pools x {} instances, {}", arguments.pools, arguments.replicas, program.display());
     println!("{:<52} {:>12}   target", "", "measured");
@@ -92,6 +98,10 @@ async fn main() -> Result<()> {
     manager.stop().await?;
     api.stop().await?;
     management.stop().await
+}
+
+fn leading() -> ManagerOptions {
+    ManagerOptions { leader_elect: true, ..ManagerOptions::default() }
 }
 
 fn row(what: &str, measured: String, wanted: &str) -> [String; 3] {
@@ -180,15 +190,72 @@ async fn idle(
     let spent = (process.cpu_seconds()? - cpu) / begun.elapsed().as_secs_f64();
     let since = simulator.counts(&LogFilter::default().since(mark));
     let minutes = begun.elapsed().as_secs_f64() / 60.0;
-    let per_poll = "2 a poll of 101 to 200 pools, 1 of up to 100";
     table.push(row(
-        "reads an idle minute",
-        format!("{:.2}", real(since.calls - since.mutations) / minutes),
-        per_poll,
+        "calls in 10 idle minutes",
+        format!("{:.1}", real(since.calls) / minutes * 10.0),
+        "<= 36 with up to 100 pools",
     ));
+    for (action, calls) in &since.by_action {
+        table.push(row(&format!("  {action}"), calls.to_string(), ""));
+    }
     table.push(row("mutations while idle", since.mutations.to_string(), "0"));
     table.push(row("resident memory, idle", format!("{:.1} MB", process.status("VmRSS")?), "<= 50 MB"));
     table.push(row("processor time in 10 idle minutes", format!("{:.2} s", spent * 600.0), "<= 4 s"));
+    Ok(())
+}
+
+/// Kills instances of different pools, each at a random moment between two polls, and waits until they left the list.
+async fn kills(
+    simulator: &Simulator,
+    ours: &Api<DynamicObject>,
+    arguments: &Arguments,
+    table: &mut Vec<[String; 3]>,
+) -> Result<()> {
+    eprintln!("killing {} instances", arguments.kills);
+    let scope = Scope::region(REGION);
+    let kill = async |number: usize| {
+        // The nanoseconds of the clock are as good as dice.
+        sleep(Duration::from_millis(u64::from(Utc::now().timestamp_subsec_nanos()) % 20_000)).await;
+        let pool = name(number % arguments.pools);
+        let group = capasg_api::names::aws_name(NAMESPACE, CLUSTER, &pool);
+        let mut instances = simulator.dump(Some(REGION)).into_iter().flat_map(|dump| dump.instances);
+        let victim = instances.find(|one| one.group.as_ref() == Some(&group));
+        let id = victim.context("no instance")?.id;
+        ensure!(simulator.kill(&scope, &id), "{id} was there");
+        let killed = Instant::now();
+        wait_until(Duration::from_mins(3), "the instance left the list", || {
+            let (id, pool) = (id.clone(), pool.clone());
+            async move {
+                let own = ours.get(&pool).await?;
+                let list = own.data.pointer("/spec/providerIDList").and_then(Value::as_array);
+                let is_listed =
+                    list.into_iter().flatten().filter_map(Value::as_str).any(|one| one.ends_with(&id));
+                sleep(Duration::from_millis(200)).await;
+                Ok(Look::when(!is_listed, "it is listed"))
+            }
+        })
+        .await?;
+        anyhow::Ok(killed.elapsed().as_secs_f64())
+    };
+    let mut times = try_join_all((0..arguments.kills).map(kill)).await?;
+    times.sort_by(f64::total_cmp);
+    for (what, percent, limit) in [("median", 50, ""), ("slowest", 100, "<= 25 s")] {
+        let time = format!("{:.1} s", percentile(&times, percent));
+        table.push(row(&format!("killed to left the list, {what} of {}", times.len()), time, limit));
+    }
+    Ok(())
+}
+
+/// Counts what a new process reads.
+async fn restart(simulator: &Simulator, mark: u64, table: &mut Vec<[String; 3]>) -> Result<()> {
+    eprintln!("counting the reads of a minute");
+    sleep(Duration::from_mins(1)).await;
+    let since = simulator.counts(&LogFilter::default().since(mark));
+    let reads = (since.calls - since.mutations).to_string();
+    table.push(row("reads in the first minute after a restart", reads, "< 60 with 105 pools"));
+    for (action, calls) in &since.by_action {
+        table.push(row(&format!("  {action}"), calls.to_string(), ""));
+    }
     Ok(())
 }
 

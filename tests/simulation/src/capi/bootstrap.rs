@@ -53,13 +53,18 @@ impl Core {
                 state.replaced.push((before, now));
             }
         }
+        let authority = self.state().authorities.get(key).cloned();
         let mut api = self.api.state();
         let crate::api_server::State { ledger, configs, secrets, .. } = &mut *api;
         let _ = configs.update(ledger, key, Expect::default(), |config| {
             config.data["spec"]["joinConfiguration"]["discovery"]["bootstrapToken"]["token"] = json!(token);
         });
         let Some(config) = configs.get(key) else { return };
-        let data = BTreeMap::from([("value".to_owned(), ByteString(render(&config.data["spec"], &token)))]);
+        let mut value = render(&config.data["spec"], &token);
+        value.extend(
+            authority.map(|name| format!("# certificate authority {name}\n")).unwrap_or_default().bytes(),
+        );
+        let data = BTreeMap::from([("value".to_owned(), ByteString(value))]);
         if secrets.get(key).is_some() {
             let _ = secrets.update(ledger, key, Expect::default(), |secret| secret.data = Some(data));
         } else {
@@ -88,6 +93,11 @@ impl Core {
         let _ = configs.update(ledger, key, Expect::default(), |config| {
             config.data["spec"][field] = value;
         });
+    }
+
+    /// The certificate authority of the Cluster is rotated: the data that is rendered from now on trusts another one.
+    pub fn change_authority(&self, key: &ObjectKey, name: &str) {
+        self.state().authorities.insert(key.clone(), name.to_owned());
     }
 
     /// A person edits the config's spec; nothing is rendered yet.

@@ -75,6 +75,8 @@ pub(crate) struct State {
     pub(crate) replaced: Vec<(String, DateTime<Utc>)>,
     /// The newest token of each config.
     pub(crate) newest: BTreeMap<capasg_controllers::ObjectKey, (String, DateTime<Utc>)>,
+    /// The certificate authority in the data of a config, once somebody rotated it.
+    authorities: BTreeMap<capasg_controllers::ObjectKey, String>,
     /// Instances that booted with an expired token: they never join.
     pub(crate) expired: BTreeSet<String>,
     due: Option<DateTime<Utc>>,
@@ -105,6 +107,7 @@ impl Core {
             expiry: None,
             replaced: Vec::new(),
             newest: BTreeMap::new(),
+            authorities: BTreeMap::new(),
             expired: BTreeSet::new(),
             due: None,
         };

@@ -173,8 +173,14 @@ impl SimulatedCloud {
             wall_time: None,
         };
         let result = self.simulator.answer(call).result;
+        if result.is_ok() {
+            self.shared.journal.tell(Moment::Answered { api, denied: None });
+        }
         result.map_err(|error| {
             let error = failed(api, &error);
+            if error.class == ErrorClass::Denied {
+                self.shared.journal.tell(Moment::Answered { api, denied: Some(&error.code) });
+            }
             let is_rejected =
                 !matches!(error.class, ErrorClass::Transient | ErrorClass::Throttled | ErrorClass::Conflict);
             self.shared.journal.tell(Moment::Failed { api, is_rejected });
@@ -301,6 +307,25 @@ impl Cloud for SimulatedCloud {
         let Some(reply) = self.find(Service::Ec2, api, params).await? else { return Ok(None) };
         let first = reply.items_of("LaunchTemplates").first();
         first.map(|tree| replies::template(api, name, tree)).transpose()
+    }
+
+    async fn launch_templates(&self, tag_key: &str, token: Option<String>) -> Result<Page<LaunchTemplate>> {
+        let api = "DescribeLaunchTemplates";
+        let params = Tree::new()
+            .with("Filters", vec![requests::filter("tag-key", &[tag_key.to_owned()])])
+            .with("MaxResults", 200)
+            .with_opt("NextToken", token);
+        let reply = self.call(Service::Ec2, api, params).await?;
+        replies::page(api, &reply, "LaunchTemplates", |api, tree| replies::template(api, "", tree))
+    }
+
+    async fn latest_versions(&self, token: Option<String>) -> Result<Page<(String, LaunchTemplateVersion)>> {
+        let params = Tree::new()
+            .with("Versions", vec!["$Latest"])
+            .with("MaxResults", 200)
+            .with_opt("NextToken", token);
+        let reply = self.call(Service::Ec2, "DescribeLaunchTemplateVersions", params).await?;
+        Ok(replies::listing(&reply, "LaunchTemplateVersions", replies::latest_version))
     }
 
     async fn launch_template_versions(

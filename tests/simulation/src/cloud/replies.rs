@@ -266,6 +266,10 @@ pub(super) fn template(api: &'static str, name: &str, tree: &Tree) -> Result<Lau
     })
 }
 
+pub(super) fn latest_version(tree: &Tree) -> Option<(String, LaunchTemplateVersion)> {
+    Some((own(tree, "LaunchTemplateId")?, version(tree)?))
+}
+
 pub(super) fn version(tree: &Tree) -> Option<LaunchTemplateVersion> {
     let data = tree.get("LaunchTemplateData");
     Some(LaunchTemplateVersion {

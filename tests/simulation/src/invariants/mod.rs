@@ -15,7 +15,9 @@ mod nodes;
 mod paused;
 mod preview;
 mod refreshes;
+mod reported;
 mod resync;
+mod schema;
 mod seen;
 mod state;
 mod stopped;
@@ -27,6 +29,7 @@ use capasg_cloud::Clock;
 use capasg_controllers::kubernetes::{DeletionReason, KubeWrite};
 use capasg_fake_aws::What;
 use chrono::{DateTime, TimeDelta, Utc};
+pub use schema::exceeded_limits;
 pub(crate) use seen::{exempt::Exemptions, limits::within_limits};
 use state::Inner;
 pub use state::{Invariants, Violation};
@@ -110,6 +113,9 @@ impl Invariants {
                 inner.failures.failed(api, is_rejected, now);
                 inner.ended.failed = (api == "TerminateInstanceInAutoScalingGroup").then_some(is_rejected);
             }
+            Moment::Answered { api, denied } => {
+                self.a_lasting_denial_is_reported(&mut self.inner(), api, denied);
+            }
             Moment::Kubernetes { write, changed } => {
                 let mut inner = self.inner();
                 trace::kubernetes(&mut inner.trace, now, write, changed);
@@ -165,6 +171,7 @@ impl Invariants {
             inner.budget.deleted(machine, now);
         }
         self.running_is_reported_with_ready_nodes(inner, now, write);
+        Self::a_status_fits_its_schema(inner, now, write);
         Self::note_marks(inner, now, write);
         self.note_stops(inner, write);
         self.note_refreshes(inner, write);

@@ -12,6 +12,7 @@ use capasg_controllers::ObjectKey;
 use capasg_fake_aws::{Dump, Scope, Simulator};
 use chrono::{DateTime, Utc};
 
+use super::reported::Denied;
 use super::seen::exempt::Exemptions;
 use super::seen::{
     begun, budget, capacity, current, drained, ended, failures, lists, paused, preview, refreshes, stopped,
@@ -57,6 +58,7 @@ pub(super) struct Inner {
     pub(super) drained: drained::Seen,
     pub(super) ended: ended::Seen,
     pub(super) failures: failures::Seen,
+    pub(super) denied: Denied,
     pub(super) capacity: capacity::Seen,
     pub(super) budget: budget::Seen,
     pub(super) lists: lists::Seen,

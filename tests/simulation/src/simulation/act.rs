@@ -2,6 +2,7 @@
 
 use capasg_api::{ASGMachinePoolSpec, pool::InstanceRefresh};
 
+use super::field::Field;
 use crate::Setup;
 
 /// A run, as its seed makes it.
@@ -205,6 +206,8 @@ pub enum Act {
     RestoreIdentity,
     /// The pool refers to another identity of the same account.
     SwitchIdentity,
+    /// What others reported of pools in production.
+    Field(Field),
     /// Nothing.
     Wait,
 }

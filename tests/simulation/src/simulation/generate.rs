@@ -4,7 +4,8 @@ use capasg_fake_aws::{BatchEnds, Settings};
 
 use super::{
     act::{Finale, Story},
-    generate_acts, generate_events, generate_others, generate_outages, generate_refreshes, identities, spec,
+    field, generate_acts, generate_events, generate_others, generate_outages, generate_refreshes, identities,
+    spec,
 };
 use crate::{Random, Setup};
 
@@ -55,6 +56,7 @@ impl Story {
         generate_others::some(&mut story);
         generate_outages::some(&mut story);
         identities::some(&mut story);
+        field::some(&mut story);
         story
     }
 }

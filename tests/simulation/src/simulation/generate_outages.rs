@@ -11,7 +11,7 @@ use crate::Random;
 type Acts = Vec<(i64, Act)>;
 
 /// Every operation that a pool needs while it lives. One of them at a time fails.
-const OPERATIONS: [&str; 26] = [
+pub(super) const OPERATIONS: [&str; 26] = [
     "TerminateInstanceInAutoScalingGroup",
     "CompleteLifecycleAction",
     "RecordLifecycleActionHeartbeat",

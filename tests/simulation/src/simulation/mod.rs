@@ -3,6 +3,7 @@
 
 mod act;
 mod by_aws;
+mod field;
 mod generate;
 mod generate_acts;
 mod generate_events;

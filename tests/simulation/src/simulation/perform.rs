@@ -11,7 +11,7 @@ use kube::ResourceExt;
 
 use super::{
     act::{Act, Failure, SpecEdit},
-    by_aws, identities, odd,
+    by_aws, field, identities, odd,
     placement::one,
     spec,
 };
@@ -42,6 +42,7 @@ pub(super) fn perform(world: &mut World, pool: &Pool, act: &Act) {
         Act::RefreshByOthers(..) | Act::CancelRefresh | Act::RollRefreshBack | Act::Alarm(_) => {
             by_aws::refresh(world, pool, act);
         }
+        Act::Field(act) => field::perform(world, pool, *act),
         Act::Recommend(which) => {
             if let Some(id) = one(world.in_service(pool), *which) {
                 world.recommend(&id);
@@ -350,6 +351,7 @@ pub(super) fn bring_back(world: &World, pool: &Pool) {
     for id in world.detached() {
         world.simulator.kill(&world.scope(), &id);
     }
+    field::end_attached(world, pool);
     odd::replace_the_lost(world, pool);
 }
 
@@ -397,6 +399,7 @@ pub(super) fn calm(world: &mut World, pool: &Pool) {
             _ => people(world, pool, &act),
         }
     }
+    field::calm(world, pool);
     for instance in world.instances(pool) {
         world.simulator.impair(&world.scope(), &instance.id, false);
     }

@@ -113,6 +113,7 @@ async fn changed(pair: &mut Pair, rules: &mut Rules, one: &OneMove) -> Result<()
     }
     happen(pair, rules, &outage).await?;
     pair.looks_too_early = one.looks_too_early;
+    let shown = pair.source.cache_lag() + TimeDelta::seconds(1);
     let mut others = Vec::new();
     let moved = pair
         .move_with(&pool, |pair, step| {
@@ -131,8 +132,8 @@ async fn changed(pair: &mut Pair, rules: &mut Rules, one: &OneMove) -> Result<()
     std::mem::swap(&mut pair.source, &mut pair.target);
     let Moved { paused, paused_at, unpaused } = moved;
     let during = ours(pair, paused).into_iter().filter(|call| call.sequence <= unpaused);
-    // A reconcile that runs when the pause comes may still end; nothing is sent later.
-    let late = during.filter(|call| call.time - paused_at >= TimeDelta::seconds(1)).map(|call| call.action);
+    // A reconcile that runs when the caches show the pause may still end; nothing is sent later.
+    let late = during.filter(|call| call.time - paused_at >= shown).map(|call| call.action);
     let late: Vec<String> = late.collect();
     ensure!(late.is_empty(), "a_paused_pool_is_left_alone: {late:?}");
     let is_pending = rules.quiet_from > paused_at;

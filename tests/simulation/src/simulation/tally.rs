@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use super::act::{Act, SpecEdit, Story};
+use super::{
+    act::{Act, SpecEdit, Story},
+    field::Field,
+};
 
 /// In how many stories a kind occurs, and how often in all.
 type Counts = BTreeMap<String, (u64, u64)>;
@@ -14,6 +17,7 @@ fn kind(act: &Act) -> String {
         Act::Spec(edit) => format!("Spec: {}", name(&format!("{edit:?}"))),
         Act::Fault(_, failure, _) => format!("Fault: {}", name(&format!("{failure:?}"))),
         Act::Outage(operation, _) => format!("Outage: {operation}"),
+        Act::Field(act) => format!("Field: {}", name(&format!("{act:?}"))),
         Act::Suspend(process, true) => format!("Suspend: {process}"),
         other => name(&format!("{other:?}")),
     }
@@ -27,6 +31,7 @@ fn is_end(act: &Act) -> bool {
         | Act::HealNodes
         | Act::OutageEnds(..)
         | Act::Known
+        | Act::Field(Field::LaunchesDie(None) | Field::ImageGone(_, false))
         | Act::Suspend(_, false)
         | Act::Maintenance(-1, -1) => true,
         Act::Spec(SpecEdit::PauseRollouts(on) | SpecEdit::Preview(on))
@@ -128,6 +133,12 @@ mod tests {
             "DeleteIdentity",
             "SwitchIdentity",
             "WorkloadUnreachable",
+            "Field: TemplateGone",
+            "Field: Attach",
+            "Field: Reattach",
+            "Field: LaunchesDie",
+            "Field: ImageGone",
+            "Field: VersionUnknown",
         ] {
             let line = text.lines().find(|line| line.starts_with(kind));
             let stories = line.and_then(|line| line.split_whitespace().rev().nth(1)?.parse::<f64>().ok());

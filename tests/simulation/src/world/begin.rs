@@ -8,7 +8,7 @@ use capasg_api::{
         Cluster, ClusterInitialization, ClusterSpec, ClusterStatus, ContractReference, MachinePool,
         MachinePoolSpec,
     },
-    names::aws_name,
+    names::{aws_name, tags},
 };
 use capasg_cloud::{Cadence, Clock, Inventories, InventoryParts, Limits, Supervisor};
 use capasg_controllers::{
@@ -170,6 +170,7 @@ impl World {
         self.dead = false;
         if let Some(invariants) = &self.invariants {
             invariants.note("manager", || "another process begins".to_owned());
+            invariants.begins();
         }
         self.restarts += 1;
         self.changes = inventories.changes();
@@ -285,6 +286,7 @@ impl Parts<'_> {
             clock: Arc::clone(&clock),
             limits: Limits::default(),
             cadence,
+            template_tag: tags::OWNER_ID,
             supervisor: Supervisor::default(),
         });
         let kubernetes: Arc<dyn Kubernetes> = Arc::<ApiServer>::clone(self.api);

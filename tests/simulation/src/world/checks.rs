@@ -85,7 +85,9 @@ impl World {
         if owner.replicas_managed_by().is_some() || theirs.is_some() {
             return Ok(());
         }
-        if owner.is_deleting() || before.is_none_or(|before| group.desired >= before) {
+        // A group that somebody deletes has no desired capacity any more.
+        let goes = owner.is_deleting() || group.status.is_some();
+        if goes || before.is_none_or(|before| group.desired >= before) {
             return Ok(());
         }
         let least = self.watchdog.least(&pool.key.name, owner.replicas(), self.now());

@@ -369,6 +369,12 @@ impl World {
         });
     }
 
+    /// How far the caches may be behind.
+    #[must_use]
+    pub fn cache_lag(&self) -> chrono::TimeDelta {
+        chrono::TimeDelta::milliseconds(self.setup.lag_millis.cast_signed())
+    }
+
     /// A cache learns nothing for a while, or again.
     pub fn freeze(&self, kind: Kind, frozen: bool) {
         self.api.set_lag(kind, Lag { millis: self.setup.lag_millis, frozen });

@@ -83,7 +83,8 @@ async fn roll_a_hundred(surge: i32) -> Result<()> {
     let (mutations, reads) = (mutations(&world, mark), counts.values().sum::<usize>());
     let reads = reads - mutations;
     // Groups that change are polled every 5 s; a poll that finds new instances asks for up to 200 of them at once.
-    let polls = usize::try_from(took / 5)? + 1;
+    // So is each group, whether it changes or not, every 18 s.
+    let polls = usize::try_from(took / 5 + took / 18)? + 2;
     let machines = counts.get(MACHINES).copied().unwrap_or(0);
     println!(
         "  {mutations} mutations, {reads} reads in the time of {polls} polls, {machines} for new instances"

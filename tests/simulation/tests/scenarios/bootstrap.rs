@@ -88,6 +88,33 @@ async fn a_bootstrap_config_edit_rolls_out_once_it_is_rendered() -> Result<()> {
     Ok(())
 }
 
+/// A new version of core adds a field with its default to each KubeadmConfig. The CA rotates later.
+// Rules: H2
+// Pains: P8, P37
+#[tokio::test(start_paused = true)]
+async fn a_field_that_core_adds_makes_nothing_outdated_when_data_change_later() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 2).await?;
+    world.core.set_in_config(&pool.config, "addedField", "default");
+    // Versions are pruned meanwhile, and another process takes over.
+    for _ in 0..15 {
+        world.rotate_token(&pool);
+        world.run_for(TimeDelta::minutes(7)).await?;
+    }
+    world.kill_process();
+    world.core.change_authority(&pool.config, "another");
+    world.rotate_token(&pool);
+    for _ in 0..3 {
+        world.run_for(TimeDelta::minutes(7)).await?;
+        ensure!(up_to_date(&world, &pool) == Some(2), "outdated\n{}", world.describe());
+        world.rotate_token(&pool);
+    }
+    ensure!(ended_since(&world, 0).is_empty(), "nothing was ended");
+    // A user's edit rolls out.
+    world.core.edit_config(&pool.config, "8");
+    world.rotate_token(&pool);
+    world.run_until("all are outdated", SOON, |world| up_to_date(world, &pool) == Some(0)).await
+}
+
 /// The same over restarts of the process: nothing of this is in memory alone.
 // Rules: H2
 // Pains: P38

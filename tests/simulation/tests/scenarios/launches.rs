@@ -297,7 +297,7 @@ async fn a_day_without_capacity_costs_few_reads_and_no_write() -> Result<()> {
         "{reads} reads of activities in a day, one in five minutes at most"
     );
     let polls = calls.remove("DescribeAutoScalingGroups").unwrap_or(0);
-    ensure!(polls <= 1_450, "{polls} polls in a day: those of a pool at rest");
+    ensure!(polls <= 4_810, "{polls} polls in a day: those of a pool at rest");
     ensure!(world.events("LaunchFailed").len() == 1, "{:?}", world.events("LaunchFailed"));
     world.simulator.set_capacity(&world.scope(), "*", "*", None);
     reach(&mut world, &pool, 4).await

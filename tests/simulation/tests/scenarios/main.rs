@@ -34,6 +34,7 @@ mod pause;
 mod preview;
 mod properties;
 mod quiet;
+mod reads;
 mod refresh;
 mod refresh_cancelled;
 mod refresh_ends;

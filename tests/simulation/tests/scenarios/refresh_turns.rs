@@ -367,6 +367,8 @@ async fn a_pause_does_not_cancel_a_rollback() -> Result<()> {
     world.run_until("one is new", SOON, |world| serving(world, &pool, NEW) == 1).await?;
     world.simulator.set_alarm(&world.scope(), "errors", true);
     world.run_until("it goes back", SOON, |world| statuses(world, &pool) == ["RollbackInProgress"]).await?;
+    // A listing from before is used for five seconds.
+    world.run_for(TimeDelta::seconds(6)).await?;
     mode(&world, &pool, RolloutMode::Paused);
     world
         .run_until("it is back", TimeDelta::hours(1), |world| {

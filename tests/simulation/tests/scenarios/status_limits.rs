@@ -6,13 +6,11 @@ use anyhow::{Context, Result, ensure};
 use capasg_api::{
     ASGMachinePoolStatus,
     conditions::LAUNCH_TEMPLATE_READY,
-    crd,
     pool::{SecurityGroupSelector, SubnetSelector},
 };
 use capasg_fake_aws::ec2::{SecurityGroup, Subnet};
-use capasg_simulation::{Pool, Setup, World};
+use capasg_simulation::{Pool, Setup, World, exceeded_limits};
 use chrono::TimeDelta;
-use serde_json::Value;
 
 use crate::{SOON, reach, running_with};
 
@@ -39,39 +37,9 @@ fn add_groups(world: &World, numbers: std::ops::Range<usize>) {
 /// The status of a pool, which the API server accepts.
 fn accepted(world: &World, pool: &Pool) -> Result<ASGMachinePoolStatus> {
     let status = world.pool(pool).and_then(|pool| pool.status.clone()).context("no status")?;
-    let kind = crd::crds().into_iter().find(|crd| crd.spec.names.kind == "ASGMachinePool");
-    let crd = serde_json::to_value(kind.context("no CRD")?)?;
-    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"];
-    let mut found = Vec::new();
-    violations(schema, &serde_json::to_value(&status)?, "status", &mut found);
+    let found = exceeded_limits("ASGMachinePool", &status);
     ensure!(found.is_empty(), "{found:?}");
     Ok(status)
-}
-
-/// The limits of the schema that a value exceeds.
-fn violations(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
-    let mut check = |keyword: &str, length: usize| {
-        if schema[keyword].as_u64().is_some_and(|limit| length as u64 > limit) {
-            found.push(format!("{path}: {keyword} with {length}"));
-        }
-    };
-    match value {
-        Value::String(text) => check("maxLength", text.chars().count()),
-        Value::Array(items) => {
-            check("maxItems", items.len());
-            for item in items {
-                violations(&schema["items"], item, path, found);
-            }
-        }
-        Value::Object(members) => {
-            check("maxProperties", members.len());
-            for (key, value) in members {
-                let property = schema["properties"].get(key).unwrap_or(&schema["additionalProperties"]);
-                violations(property, value, &format!("{path}.{key}"), found);
-            }
-        }
-        _ => {}
-    }
 }
 
 /// Nothing is created with more security groups than an interface takes, and with fewer the pool runs.

@@ -10,8 +10,11 @@ use capasg_cloud::{LaunchTemplateVersion, TemplateRef, Write};
 
 use crate::machine_pool::model::memory::unknown_versions::Missing;
 use crate::machine_pool::model::ownership::template_not_owned;
+use crate::machine_pool::model::revision::desired_stamp;
 use crate::machine_pool::model::stamp::Stamp;
-use crate::machine_pool::model::template_versions::{pinned_version, previous_stamp};
+use crate::machine_pool::model::template_versions::{
+    pinned_version, previous_stamp, recorded_stamp, version_of,
+};
 use crate::machine_pool::model::{
     Desired, DesiredLaunch, Input, Known, Needs, Observed, ObservedTemplate, Part, stamp,
 };
@@ -27,6 +30,9 @@ pub fn decide(input: &Input<'_>) -> (Pin, Part) {
     // Another manager may have created the version that the group is pinned to: an identical one would change the group.
     if let Some(missing) = input.memory.unknown_versions.missing(observed, input.now) {
         return (Pin::Unchanged, read_versions(missing));
+    }
+    if rests_on_records(input) {
+        return (Pin::Unchanged, read_versions(Missing::Read));
     }
     let DesiredLaunch::Known { data, stamp, has_user_data } = &desired.launch else {
         return (Pin::Unchanged, Part::default());
@@ -49,11 +55,14 @@ pub fn decide(input: &Input<'_>) -> (Pin, Part) {
             tags: template_tags(&desired.tags),
             client_token: client_token(desired, observed, stamp),
         }),
-        Known::Present(ObservedTemplate { id, versions, .. }) => {
+        Known::Present(ObservedTemplate { id, versions, has_all_versions, .. }) => {
             let stamp = stamp.clone().following(previous_stamp(observed).as_ref());
             if let Some(number) = version_with(observed, versions, &stamp) {
                 let version = TemplateRef { id: id.clone(), version: Some(number) };
                 return (Pin::Version(version), Part::default());
+            }
+            if !has_all_versions {
+                return (Pin::Unchanged, read_versions(Missing::Read));
             }
             let latest = versions.keys().next_back();
             create(&|| Write::CreateLaunchTemplateVersion {
@@ -66,6 +75,22 @@ pub fn decide(input: &Input<'_>) -> (Pin, Part) {
         }
     };
     (Pin::Unchanged, part)
+}
+
+/// Whether instances are outdated by what their ASGMachines record alone, while not all versions were read: nothing is
+/// replaced before the versions that they were launched from are.
+fn rests_on_records(input: &Input<'_>) -> bool {
+    let Input { desired, observed, .. } = *input;
+    let Known::Present(ObservedTemplate { versions, has_all_versions: false, .. }) = &observed.template
+    else {
+        return false;
+    };
+    let Some(wanted) = desired_stamp(desired, observed) else { return false };
+    observed.instances.values().any(|instance| {
+        let is_unread =
+            version_of(observed, instance).is_some_and(|version| !versions.contains_key(&version));
+        is_unread && recorded_stamp(instance).is_some_and(|stamp| stamp.outdated_under(&wanted))
+    })
 }
 
 /// Reads the launch template, at once or once reads show all versions.

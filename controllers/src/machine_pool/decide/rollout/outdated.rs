@@ -8,11 +8,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::machine_pool::model::adoption::{adopted_from, origin};
 use crate::machine_pool::model::launch_content::launches_the_same;
-use crate::machine_pool::model::launch_record::LaunchRecord;
 use crate::machine_pool::model::revision::{desired_stamp, identity, revision_of};
 use crate::machine_pool::model::stamp::{Stamp, hash};
 use crate::machine_pool::model::template_versions::{
-    has_unknown_version, is_of_another_template, is_ours, pinned_version, stamps,
+    has_unknown_version, is_of_another_template, is_ours, pinned_version, recorded_stamp, stamps,
 };
 use crate::machine_pool::model::{
     Desired, DesiredLaunch, Input, Known, Observed, ObservedTemplate, Outdated, OutdatedReason, PoolInstance,
@@ -94,12 +93,9 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
     let foreign = foreign_outdated(desired, versions, &stamps, wanted.as_ref());
     let adopted = adopted_from(observed.group.present());
     // Launched from the launch template of the pool before that was deleted: the record says for which desired state.
-    let is_recorded = |instance: &PoolInstance| {
-        let record = instance.asg_machine.as_ref().and_then(|machine| machine.launch_record.as_ref());
-        matches!(record, Some(LaunchRecord::Launched(_)))
+    let is_found = |instance: &PoolInstance| {
+        is_of_another_template(observed, instance) && recorded_stamp(instance).is_none()
     };
-    let is_found =
-        |instance: &PoolInstance| is_of_another_template(observed, instance) && !is_recorded(instance);
     let made = |instance: &PoolInstance| {
         let listed = instance.listed.as_ref()?;
         if wanted.is_some() && adopted.contains(origin(listed)) {
@@ -133,14 +129,14 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
 }
 
 /// The stamp of the launch template version that an instance was launched from, or what its ASGMachine records instead if
-/// the pool has another launch template.
+/// that version was not read, or the pool has another launch template.
 fn stamp_of<'a>(
     instance: &'a PoolInstance,
     template: &str,
     stamps: &'a BTreeMap<i64, Stamp>,
 ) -> Option<&'a Stamp> {
     match instance.listed.as_ref()?.template.as_ref() {
-        Some((id, version)) if id == template => stamps.get(version),
+        Some((id, version)) if id == template => stamps.get(version).or_else(|| recorded_stamp(instance)),
         _ => Some(instance.asg_machine.as_ref()?.launch_record.as_ref()?.stamp()),
     }
 }

@@ -19,7 +19,7 @@ use chrono::TimeDelta;
 use kube::ResourceExt;
 
 use crate::machine_pool::model::launch_content::{content_hash, rollout_hash};
-use crate::machine_pool::model::stamp::Stamp;
+use crate::machine_pool::model::stamp::{SpecSeen, Stamp};
 use crate::machine_pool::model::{
     Desired, DesiredLaunch, DesiredSettings, MachinePoolRef, PoolObjects, References, ReplicaOwner,
     ScaleInOrder, image_source, replicas,
@@ -190,6 +190,10 @@ fn launch(
         image_source: source,
         bootstrap_spec: bootstrap.digest.spec.clone(),
         bootstrap_data: bootstrap.digest.data.clone(),
+        spec_seen: Some(SpecSeen {
+            spec: bootstrap.digest.spec.clone(),
+            rendering: Some(bootstrap.digest.content.clone()),
+        }),
     };
     DesiredLaunch::Known { data: Box::new(data), stamp, has_user_data: bootstrap.data.is_some() }
 }

@@ -1,0 +1,233 @@
+//! What others reported of pools in production: a launch template that somebody deletes, instances that somebody attaches,
+//! every death at launch, images that go away, versions that AWS does not know yet, a denial that lasts for hours. Each
+//! from a sequence of its own, so that stories without it stay as they are.
+
+use capasg_fake_aws::{Fault, Service, Tree, ec2::Image};
+
+use super::{
+    act::{Act, Rejection, SpecEdit, Story},
+    placement::{gap, insert, one},
+    spec::IMAGES,
+};
+use crate::{Pool, Random, World, cloud::MANAGER};
+
+type Acts = Vec<(i64, Act)>;
+
+/// Something that was reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    /// Somebody deletes the launch template.
+    TemplateGone,
+    /// Somebody launches an instance by hand and attaches it to the group.
+    Attach(u64),
+    /// Somebody attaches again what was detached.
+    Reattach,
+    /// Instances die at launch of this, or no longer.
+    LaunchesDie(Option<&'static str>),
+    /// An image is deregistered, or shared again.
+    ImageGone(&'static str, bool),
+    /// AWS does not know a new launch template version yet, in so many calls.
+    VersionUnknown(u32),
+}
+
+/// Codes of `StateReason` in the EC2 API reference, with their texts, and one that is not documented.
+const DEATHS: [&str; 12] = [
+    "Server.InsufficientInstanceCapacity: There was insufficient capacity available to satisfy the launch request.",
+    "Server.InternalError: An internal error caused the instance to terminate during launch.",
+    "Server.ScheduledStop: The instance was stopped due to a scheduled retirement.",
+    "Server.SpotInstanceShutdown: The instance was stopped because the maximum Spot price was exceeded.",
+    "Server.SpotInstanceTermination: The instance was terminated because the Spot price exceeded the maximum.",
+    "Client.InstanceInitiatedShutdown: The instance was shut down from the operating system of the instance.",
+    "Client.InstanceTerminated: The instance was terminated or rebooted during AMI creation.",
+    "Client.InternalError: Client error on launch",
+    "Client.InvalidSnapshot.NotFound: The specified snapshot was not found.",
+    "Client.UserInitiatedHibernate: Hibernation was initiated on the instance.",
+    "Client.VolumeLimitExceeded: The limit on the number of EBS volumes or total storage was exceeded.",
+    "Server.NotDocumentedYet: a reason of tomorrow",
+];
+
+/// In how many of a hundred stories each kind occurs, and what it draws.
+type Kind = (u64, u64, fn(&Random, &Story) -> Acts);
+
+const KINDS: [Kind; 6] = [
+    (0x7465_6d70_6c61_7465, 6, template_gone),
+    (0x6174_7461_6368_0000, 6, attached),
+    (0x6465_6174_6873_0000, 6, deaths),
+    (0x696d_6167_6573_0000, 5, images),
+    (0x6e6f_7479_6574_0000, 5, unknown_versions),
+    (0x686f_7572_7300_0000, 4, denied_for_hours),
+];
+
+pub(super) fn some(story: &mut Story) {
+    for (sequence, percent, kind) in KINDS {
+        let random = Random::new(story.seed ^ sequence);
+        if random.chance(percent) {
+            let acts = kind(&random, story);
+            insert(&random, story, acts);
+        }
+    }
+}
+
+fn soon(random: &Random) -> i64 {
+    random.below(60_000).cast_signed()
+}
+
+fn edit(random: &Random) -> Act {
+    Act::Spec(SpecEdit::Image(IMAGES[random.index(IMAGES.len())]))
+}
+
+fn launches(random: &Random) -> Act {
+    match random.below(3) {
+        0 => Act::Kill(random.next()),
+        1 => Act::Unhealthy(random.next()),
+        _ => Act::DesiredByOthers(1),
+    }
+}
+
+/// The launch template is deleted, and before or after it is created again something changes.
+fn template_gone(random: &Random, story: &Story) -> Acts {
+    let mut acts = vec![(gap(random), Act::Field(Field::TemplateGone))];
+    if random.chance(60) {
+        acts.push((soon(random), edit(random)));
+    }
+    if random.chance(30) {
+        acts.push((soon(random), Act::Restart));
+    }
+    if random.chance(40) {
+        acts.push((soon(random), launches(random)));
+    }
+    if !story.fixed && random.chance(40) {
+        acts.push((gap(random), Act::Token));
+    }
+    acts
+}
+
+/// Instances that CAPASG did not launch, or that somebody took out, come into the group.
+fn attached(random: &Random, _story: &Story) -> Acts {
+    let mut acts = vec![(gap(random), Act::Wait)];
+    for _ in 0..=random.below(2) {
+        if random.chance(60) {
+            acts.push((soon(random), Act::Field(Field::Attach(random.next()))));
+        } else {
+            acts.push((soon(random), Act::Detach(random.next())));
+            acts.push((gap(random), Act::Field(Field::Reattach)));
+        }
+        if random.chance(40) {
+            acts.push((gap(random), edit(random)));
+        }
+    }
+    acts
+}
+
+fn deaths(random: &Random, _story: &Story) -> Acts {
+    let mut acts =
+        vec![(gap(random), Act::Field(Field::LaunchesDie(Some(DEATHS[random.index(DEATHS.len())]))))];
+    for _ in 0..=random.below(3) {
+        acts.push((soon(random), if random.chance(30) { edit(random) } else { launches(random) }));
+    }
+    acts.push((gap(random) * 2, Act::Field(Field::LaunchesDie(None))));
+    acts
+}
+
+fn images(random: &Random, _story: &Story) -> Acts {
+    let image = IMAGES[random.index(IMAGES.len())];
+    let mut acts = vec![(gap(random), Act::Field(Field::ImageGone(image, true)))];
+    for _ in 0..=random.below(2) {
+        acts.push((soon(random), if random.chance(40) { edit(random) } else { launches(random) }));
+    }
+    acts.push((gap(random) * 2, Act::Field(Field::ImageGone(image, false))));
+    acts
+}
+
+fn unknown_versions(random: &Random, story: &Story) -> Acts {
+    let mut acts = Vec::new();
+    for _ in 0..=random.below(2) {
+        let calls = 1 + u32::try_from(random.below(3)).unwrap_or(0);
+        acts.push((gap(random), Act::Field(Field::VersionUnknown(calls))));
+        let rotates = !story.fixed && random.chance(50);
+        acts.push((soon(random) / 30, if rotates { Act::Token } else { edit(random) }));
+    }
+    acts
+}
+
+/// A policy of the organization denies one operation for hours.
+fn denied_for_hours(random: &Random, story: &Story) -> Acts {
+    let operation =
+        super::generate_outages::OPERATIONS[random.index(super::generate_outages::OPERATIONS.len())];
+    let mut acts = vec![(gap(random), Act::Outage(operation, Rejection::Denied))];
+    for _ in 0..=random.below(4) {
+        let act = match random.below(4) {
+            0 => edit(random),
+            1 if !story.fixed => Act::Token,
+            2 => Act::Restart,
+            _ => launches(random),
+        };
+        acts.push(((random.below(3_600_000)).cast_signed(), act));
+    }
+    acts.push(((random.below(3_600_000)).cast_signed(), Act::OutageEnds(operation, Rejection::Denied)));
+    acts
+}
+
+/// What AWS answers to others does not matter: much of what they request is not possible then.
+pub(super) fn perform(world: &World, pool: &Pool, act: Field) {
+    let scope = world.scope();
+    match act {
+        Field::TemplateGone => {
+            if let Some((template, _)) = world.simulator.pinned(&scope, &pool.group) {
+                let params = Tree::new().with("LaunchTemplateId", template);
+                drop(world.aws(Service::Ec2, "DeleteLaunchTemplate", params));
+            }
+        }
+        Field::Attach(which) => {
+            let like = one(world.in_service(pool), which);
+            let Some(id) = like.and_then(|other| world.simulator.launch_like(&scope, &other)) else { return };
+            attach(world, pool, &id);
+            if !world.instances(pool).iter().any(|one| one.id == id) {
+                world.simulator.kill(&scope, &id);
+            }
+        }
+        Field::Reattach => {
+            for id in world.detached() {
+                attach(world, pool, &id);
+            }
+        }
+        Field::LaunchesDie(reason) => {
+            let mut settings = world.simulator.settings(Some(&scope));
+            settings.launches_die = reason.is_some();
+            if let Some(reason) = reason {
+                reason.clone_into(&mut settings.launches_die_of);
+            }
+            world.simulator.set_settings(Some(&scope), &settings);
+        }
+        Field::ImageGone(id, true) => world.simulator.remove_image(&scope, id),
+        Field::ImageGone(id, false) => {
+            world.simulator.put_image(&scope, Image::new(id, "node-shared-again", "x86_64"));
+        }
+        Field::VersionUnknown(calls) => {
+            let words = "You must use a valid fully-formed launch template. The specified launch template version does not exist.";
+            let fault = Fault::error("UpdateAutoScalingGroup", 400, "ValidationError", words);
+            world.fault(fault.times(Some(calls)).by_access_key(MANAGER));
+        }
+    }
+}
+
+fn attach(world: &World, pool: &Pool, id: &str) {
+    let params = Tree::new().with("AutoScalingGroupName", &pool.group).with("InstanceIds", vec![id]);
+    drop(world.aws(Service::AutoScaling, "AttachInstances", params));
+}
+
+/// It is over. What somebody attached is not what the pool launches, and nobody requests its replacement: it is terminated.
+pub(super) fn calm(world: &World, pool: &Pool) {
+    perform(world, pool, Field::LaunchesDie(None));
+    for image in IMAGES {
+        perform(world, pool, Field::ImageGone(image, false));
+    }
+    end_attached(world, pool);
+}
+
+/// Instances without a launch template of the pool are terminated by whoever attached them.
+pub(super) fn end_attached(world: &World, pool: &Pool) {
+    for one in world.instances(pool).into_iter().filter(|one| one.template.is_none()) {
+        world.simulator.kill(&world.scope(), &one.id);
+    }
+}
