@@ -48,8 +48,9 @@ impl<'a> UnderWay<'a> {
             }
             Ok(written) => (Ending::Answered, Learnt::Done(written)),
             Err(error) if error.outcome_unknown => (self.lost(), Learnt::Unsure),
-            // A policy with conditions on tags also denies the deletion of what is deleted already, as after a lost answer.
-            Err(error) if error.class == ErrorClass::Denied && deletes_launch_template(self.write) => {
+            // A policy with conditions on tags also denies changes of what is deleted already: after a lost answer, or by
+            // another actor.
+            Err(error) if error.class == ErrorClass::Denied && names_launch_template(self.write) => {
                 (Ending::Nothing, Learnt::Unsure)
             }
             Err(error) if was_rejected_unread(error) => (Ending::Nothing, Learnt::Nothing),
@@ -119,8 +120,14 @@ fn takes_seconds(write: &Write) -> bool {
     matches!(write, Write::TerminateInstances { .. } | Write::CompleteLifecycleAction { .. })
 }
 
-fn deletes_launch_template(write: &Write) -> bool {
-    matches!(write, Write::DeleteLaunchTemplate { .. })
+/// Whether it changes an existing launch template.
+fn names_launch_template(write: &Write) -> bool {
+    matches!(
+        write,
+        Write::CreateLaunchTemplateVersion { .. }
+            | Write::DeleteLaunchTemplateVersions { .. }
+            | Write::DeleteLaunchTemplate { .. }
+    )
 }
 
 /// Whether it is certain that nothing was done: views stay valid.
