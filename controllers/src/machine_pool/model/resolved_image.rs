@@ -62,6 +62,7 @@ impl ResolvedImage {
 #[cfg(test)]
 impl ResolvedImage {
     /// An image with EBS volumes of these sizes, each of a snapshot of its own.
+    #[must_use]
     pub fn with_volumes(root_device: &str, volumes: &[(&str, i32)]) -> Self {
         let device = |(device_name, gib): &(&str, i32)| ImageBlockDevice {
             device_name: (*device_name).to_owned(),

@@ -7,6 +7,7 @@ use capasg_cloud::{BlockDevice, GroupChange, LaunchTemplateData, LaunchTemplateV
 use crate::machine_pool::decide::rollout::outdated;
 use crate::machine_pool::decide::testing::{self, Stage, cloud, stamp, version};
 use crate::machine_pool::model::stamp::Stamp;
+use crate::machine_pool::model::template_versions::differ_in_user_data_alone;
 use crate::machine_pool::model::{
     Desired, DesiredLaunch, Known, ObservedTemplate, OutdatedReason, ResolvedImage,
 };
@@ -98,6 +99,35 @@ fn a_version_that_does_not_encrypt_volumes_of_the_image_is_not_pinned_again() {
         "{plan:?}"
     );
     assert_eq!(outdated::outdated(&stage.desired, &stage.observed, stage.clock).count(), 0);
+}
+
+/// Another release may have created one of them, without what no hash contains.
+#[test]
+fn h2_versions_of_two_releases_may_differ_in_user_data_alone() {
+    type Edit = fn(&mut LaunchTemplateData);
+    let encrypt: Edit = |data| {
+        let image = ResolvedImage::with_volumes("/dev/xvda", &[("/dev/xvdb", 20)]);
+        let volumes = image.other_volumes();
+        data.block_devices =
+            volumes.map(|(name, volume)| BlockDevice::encrypting(name, volume, None)).collect();
+    };
+    for (edit, is_alone) in [
+        (encrypt, true),
+        (|data| data.spot = true, true),
+        (|data| drop(data.tags.insert("team".to_owned(), "a".to_owned())), false),
+    ] {
+        let (mut stage, rotated) = rotated();
+        add_version(&mut stage, &rotated);
+        assert!(differ_in_user_data_alone(&stage.observed, 1, 2));
+        let Known::Present(ObservedTemplate { versions, .. }) = &mut stage.observed.template else {
+            panic!()
+        };
+        let mut content = testing::data().without_user_data();
+        edit(&mut content);
+        versions.get_mut(&2).unwrap().content = Some(Arc::new(content));
+        assert_eq!(differ_in_user_data_alone(&stage.observed, 1, 2), is_alone);
+        assert!(!differ_in_user_data_alone(&stage.observed, 1, 1));
+    }
 }
 
 /// A new leader, or one to which the pool was moved, knows nothing of the versions before it has read them.
