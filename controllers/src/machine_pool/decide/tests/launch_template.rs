@@ -105,17 +105,19 @@ fn a_version_that_does_not_encrypt_volumes_of_the_image_is_not_pinned_again() {
 #[test]
 fn h2_versions_of_two_releases_may_differ_in_user_data_alone() {
     type Edit = fn(&mut LaunchTemplateData);
-    let encrypt: Edit = |data| {
-        let image = ResolvedImage::with_volumes("/dev/xvda", &[("/dev/xvdb", 20)]);
-        let volumes = image.other_volumes();
-        data.block_devices =
-            volumes.map(|(name, volume)| BlockDevice::encrypting(name, volume, None)).collect();
-    };
-    for (edit, is_alone) in [
-        (encrypt, true),
+    let edits: [(Edit, bool); 3] = [
+        (
+            |data| {
+                let image = ResolvedImage::with_volumes("/dev/xvda", &[("/dev/xvdb", 20)]);
+                let volume = image.volume("/dev/xvdb").unwrap();
+                data.block_devices = vec![BlockDevice::encrypting("/dev/xvdb", volume, None)];
+            },
+            true,
+        ),
         (|data| data.spot = true, true),
         (|data| drop(data.tags.insert("team".to_owned(), "a".to_owned())), false),
-    ] {
+    ];
+    for (edit, is_alone) in edits {
         let (mut stage, rotated) = rotated();
         add_version(&mut stage, &rotated);
         assert!(differ_in_user_data_alone(&stage.observed, 1, 2));
