@@ -67,7 +67,7 @@ fn everything(spec: &mut ASGMachinePoolSpec, region: &str) {
     spec.machine.iam_instance_profile = Some("nodes".to_owned());
     spec.machine.ssh_key_name = Some("ops".to_owned());
     spec.machine.data_volumes = serde_json::from_value(json!([
-        {"deviceName": "/dev/xvdb", "snapshotID": "snap-0a1b2c3d"},
+        {"deviceName": "/dev/xvdb", "sizeGiB": 50, "snapshotID": "snap-0a1b2c3d"},
     ]))
     .unwrap();
     spec.tags = [("team".to_owned(), "blue".to_owned()), ("old".to_owned(), "x".to_owned())].into();

@@ -136,6 +136,20 @@ pub mod launch_template_ready {
     ///
     /// Remedy: narrow `spec.machine.securityGroups`: name groups by ID, or use tags that fewer groups have.
     pub const TOO_MANY_SECURITY_GROUPS: &str = "TooManySecurityGroups";
+    /// A volume of the spec is smaller than the snapshot that it is created from.
+    ///
+    /// Remedy: set `sizeGiB` to the size in the message or more.
+    pub const VOLUME_TOO_SMALL: &str = "VolumeTooSmall";
+    /// A volume in `spec.machine.dataVolumes` has the device name of the root device, or a device name that may denote the
+    /// same device as a volume of the image.
+    ///
+    /// Remedy: use `spec.machine.rootVolume` for the root volume, the exact device name to override a volume of the image,
+    /// or another one for a volume of its own. See docs/users/images.md.
+    pub const DEVICE_NAME_CONFLICT: &str = "DeviceNameConflict";
+    /// No volume has the device name in `spec.machine.ephemeralStorageDeviceName`.
+    ///
+    /// Remedy: correct the field, or remove it for the root volume.
+    pub const VOLUME_NOT_FOUND: &str = "VolumeNotFound";
     /// The instance profile is in another account than the pool.
     ///
     /// Remedy: use an instance profile of the account, or the credentials of the other account.

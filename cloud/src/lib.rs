@@ -39,11 +39,11 @@ pub use termination_cause::TerminationCause;
 pub use throttle::{Limits, Rate, Throttle};
 pub use types::{
     ActivityStatus, BlockDevice, Capacity, CreateGroup, Gpu, Group, GroupChange, GroupSettings, GroupTag,
-    HealthStatus, Image, Instance, InstanceFacts, InstanceRefresh, InstanceState, InstanceType,
-    InstancesDistribution, Launch, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion, LifecycleHook,
-    LifecycleState, MaintenancePolicy, MetadataOptions, MixedInstances, PurchaseOption, RefreshPreferences,
-    RefreshStatus, RunningInstance, ScalingActivity, SecurityGroup, Selector, StartRefresh, Subnet,
-    SubnetAddresses, TemplateRef, TypeOffering, UserData, VcpuQuota, health_check_type, health_checks,
-    zone_and_subnet,
+    HealthStatus, Image, ImageBlockDevice, ImageVolume, Instance, InstanceFacts, InstanceRefresh,
+    InstanceState, InstanceType, InstancesDistribution, Launch, LaunchTemplate, LaunchTemplateData,
+    LaunchTemplateVersion, LifecycleHook, LifecycleState, MaintenancePolicy, MetadataOptions, MixedInstances,
+    PurchaseOption, RefreshPreferences, RefreshStatus, RunningInstance, ScalingActivity, SecurityGroup,
+    Selector, StartRefresh, Subnet, SubnetAddresses, TemplateRef, TypeOffering, UserData, VcpuQuota,
+    health_check_type, health_checks, is_same_device, zone_and_subnet,
 };
 pub use write::{Priority, Write, Written};

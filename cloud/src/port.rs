@@ -104,6 +104,10 @@ pub trait Cloud: Send + Sync + 'static {
     /// `DescribeImages` of one image.
     async fn image(&self, id: &str) -> Result<Option<Image>>;
 
+    /// `DescribeSnapshots` of one snapshot: its `VolumeSize`, the least that a volume of it may have. An image may be shared
+    /// without its snapshots, which then do not exist.
+    async fn snapshot_gib(&self, id: &str) -> Result<Option<i32>>;
+
     /// SSM `GetParameter`: the value of a public or own parameter that holds an image id.
     async fn parameter(&self, name: &str) -> Result<Option<String>>;
 

@@ -47,6 +47,7 @@ pub fn manager(usage: &Usage) -> Value {
             "ec2:DescribeLaunchTemplates",
             "ec2:DescribeSecurityGroupVpcAssociations",
             "ec2:DescribeSecurityGroups",
+            "ec2:DescribeSnapshots",
             "ec2:DescribeSubnets",
         ],
     )];

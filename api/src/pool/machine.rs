@@ -66,12 +66,23 @@ pub struct MachineTemplate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_volume: Option<RootVolume>,
 
-    /// Additional volumes, identified by their device names. Defaults to none. A change makes running instances
-    /// outdated.
+    /// Additional volumes, identified by their device names. A volume with the device name of a volume of the image
+    /// overrides its settings; other volumes of the image are kept, encrypted as the root volume. Defaults to none. A
+    /// change makes running instances outdated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 27))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["deviceName".into()]))]
     pub data_volumes: Vec<DataVolume>,
+
+    /// Device name of the volume on which the kubelet and the container runtime store the data of pods: a data volume, a
+    /// volume of the image such as `/dev/xvdb` of Bottlerocket, or the root volume. status.capacity reports its size as
+    /// ephemeral-storage, from which an autoscaler scales the pool from zero; nodes are not configured. Defaults to the
+    /// root volume. Changes apply in place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    #[x_kube(validation = Rule::new("self.matches('^(/dev/)?(sd|xvd)[a-z]{1,2}[0-9]{0,2}$')")
+        .message("spec.machine.ephemeralStorageDeviceName: must be the device name of a volume, such as /dev/xvdb; if it is empty, a variable of the template has no value"))]
+    pub ephemeral_storage_device_name: Option<String>,
 
     /// Options of the instance metadata service. Defaults to required session tokens and a hop limit of 1. A change
     /// makes running instances outdated.

@@ -115,9 +115,9 @@ pub struct ASGMachinePoolStatus {
     pub rollout: Option<RolloutStatus>,
 
     /// Capacity of a new node of the pool, as Kubernetes quantities by resource: cpu, memory, ephemeral-storage (the
-    /// root volume) and devices such as nvidia.com/gpu. With several instance types, it is the minimum of each
-    /// resource. The values are those of AWS; the capacity that a node reports is slightly lower. The Cluster
-    /// Autoscaler reads them to scale a pool from zero.
+    /// volume of spec.machine.ephemeralStorageDeviceName) and devices such as nvidia.com/gpu. With several instance types,
+    /// it is the minimum of each resource. The values are those of AWS; the capacity that a node reports is slightly lower.
+    /// The Cluster Autoscaler reads them to scale a pool from zero.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "shapes::quantities")]
     #[x_kube(merge_strategy = MapMerge::Granular)]

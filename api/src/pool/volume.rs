@@ -75,7 +75,8 @@ string_enum! {
         .field_path(".kmsKeyID"),
 )]
 pub struct RootVolume {
-    /// Size in GiB. Defaults to the size of the image. A change makes running instances outdated.
+    /// Size in GiB, at least that of the snapshot of the image. Defaults to the size of the image. A change makes running
+    /// instances outdated.
     #[serde(rename = "sizeGiB", default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65536))]
     pub size_gib: Option<i32>,
@@ -96,13 +97,14 @@ pub struct RootVolume {
     #[schemars(range(min = 125, max = 2000))]
     pub throughput_mibps: Option<i32>,
 
-    /// Encryption of the volume: `Encrypted`, or `AccountDefault` for the settings of the account and the image.
-    /// Defaults to `Encrypted`. A change makes running instances outdated.
+    /// Encryption of the volume, and of each other volume of the image that `dataVolumes` does not contain: `Encrypted`, or
+    /// `AccountDefault` for the settings of the account and the image. Defaults to `Encrypted`. A change makes running
+    /// instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encryption: Option<VolumeEncryption>,
 
-    /// ID, alias or ARN of the KMS key. Defaults to the account's default key for EBS. A change makes running instances
-    /// outdated.
+    /// ID, alias or ARN of the KMS key, also for each other volume of the image that `dataVolumes` does not contain.
+    /// Defaults to the account's default key for EBS. A change makes running instances outdated.
     #[serde(rename = "kmsKeyID", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^[A-Za-z0-9:/_-]+$"))]
     pub kms_key_id: Option<String>,
@@ -139,18 +141,19 @@ pub struct RootVolume {
         .field_path(".kmsKeyID"),
 )]
 pub struct DataVolume {
-    /// Device name of the volume, such as `/dev/xvdb`. It identifies the entry. A change makes running instances
-    /// outdated.
+    /// Device name of the volume, such as `/dev/xvdb`. It identifies the entry. With the device name of a volume of the
+    /// image, the entry overrides that volume. A change makes running instances outdated.
     #[schemars(length(min = 1, max = 32), regex(pattern = r"^/dev/(sd|xvd)[a-z]{1,2}[0-9]{0,2}$"))]
     pub device_name: String,
 
-    /// ID of the snapshot that the volume is created from. Defaults to none: an empty volume. A change makes running
-    /// instances outdated.
+    /// ID of the snapshot that the volume is created from. Defaults to the snapshot of the volume of the image with the same
+    /// device name; without one, the volume is empty. A change makes running instances outdated.
     #[serde(rename = "snapshotID", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64), regex(pattern = r"^snap-[0-9a-f]{8,17}$"))]
     pub snapshot_id: Option<String>,
 
-    /// Size in GiB. Defaults to the size of the snapshot. A change makes running instances outdated.
+    /// Size in GiB, at least that of the snapshot. Defaults to the size of the snapshot. A change makes running instances
+    /// outdated.
     #[serde(rename = "sizeGiB", default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65536))]
     pub size_gib: Option<i32>,

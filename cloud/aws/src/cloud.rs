@@ -177,6 +177,10 @@ impl Cloud for AwsCloud {
         images::image(&self.ec2, id).await
     }
 
+    async fn snapshot_gib(&self, id: &str) -> Result<Option<i32>> {
+        images::snapshot_gib(&self.ec2, id).await
+    }
+
     async fn parameter(&self, name: &str) -> Result<Option<String>> {
         images::parameter(&self.ssm, name).await
     }

@@ -188,6 +188,15 @@ impl Gateway {
         self.read(permit, self.cloud.image(id)).await
     }
 
+    /// The size of a snapshot in GiB.
+    ///
+    /// # Errors
+    /// As the port.
+    pub async fn snapshot_gib(&self, id: &str) -> Result<Option<i32>> {
+        let permit = self.permit("DescribeSnapshots", Priority::Read).await;
+        self.read(permit, self.cloud.snapshot_gib(id)).await
+    }
+
     /// The image ID that a parameter holds.
     ///
     /// # Errors

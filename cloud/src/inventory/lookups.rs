@@ -6,7 +6,8 @@ use futures::FutureExt;
 use tokio::time::Instant;
 
 use crate::{
-    CreateGroup, Gateway, Image, LifecycleHook, Result, SecurityGroup, Selector, Subnet, Write, Written,
+    CreateGroup, ErrorClass, Gateway, Image, LifecycleHook, Result, SecurityGroup, Selector, Subnet, Write,
+    Written,
     inventory::{
         cache::{Answer, Cache},
         cadence::Cadence,
@@ -24,6 +25,7 @@ pub(super) struct Lookups {
     images: Cache<String, Option<Image>>,
     parameters: Cache<String, Option<String>>,
     security_groups: Cache<Selector, Shared<SecurityGroup>>,
+    snapshots: Cache<String, Option<i32>>,
     subnets: Cache<Selector, Shared<Subnet>>,
     pub(super) templates: Templates,
     pub(super) offers: Offers,
@@ -64,6 +66,8 @@ impl Lookups {
             images: Cache::new(cadence.constant, negative, |_, found| complete_if(found.is_some())),
             parameters: Cache::new(cadence.lookup, negative, |_, found| complete_if(found.is_some())),
             security_groups: Cache::new(cadence.lookup, negative, all_found),
+            // Absence is kept as well: a snapshot that another account does not share stays so.
+            snapshots: Cache::new(cadence.constant, negative, |_, _| Answer::Complete),
             subnets: Cache::new(cadence.lookup, negative, all_found),
             templates: Templates::new(cadence, template_tag),
             offers: Offers::new(cadence),
@@ -102,6 +106,25 @@ impl Lookups {
             async move { gateway.image(&id).await }.boxed()
         };
         self.images.get(&key, fetch).await
+    }
+
+    pub(super) async fn snapshot_gib(&self, gateway: &Arc<Gateway>, id: &str) -> Result<Option<i32>> {
+        let key = id.to_owned();
+        let fetch = || {
+            let (gateway, id) = (gateway.clone(), key.clone());
+            async move {
+                match gateway.snapshot_gib(&id).await {
+                    // Nothing depends on it but an early message.
+                    Err(error) if error.class == ErrorClass::Denied => {
+                        tracing::debug!(%error, id, "the size of the snapshot is unknown; AWS validates volumes");
+                        Ok(None)
+                    }
+                    reply => reply,
+                }
+            }
+            .boxed()
+        };
+        self.snapshots.get(&key, fetch).await
     }
 
     pub(super) async fn parameter(&self, gateway: &Arc<Gateway>, name: &str) -> Result<Option<String>> {
@@ -182,6 +205,7 @@ impl Lookups {
         self.images.prune(now);
         self.parameters.prune(now);
         self.security_groups.prune(now);
+        self.snapshots.prune(now);
         self.subnets.prune(now);
         self.templates.prune(now);
         self.offers.prune(now);

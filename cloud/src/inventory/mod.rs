@@ -331,6 +331,15 @@ impl Inventory {
         self.lookups.image(&self.gateway, id).await
     }
 
+    /// The size of a snapshot in GiB, kept for [`Cadence::constant`]; `None` if it does not exist, is not shared with the
+    /// account, or its description is denied.
+    ///
+    /// # Errors
+    /// As the read; an error is kept for [`Cadence::negative`].
+    pub async fn snapshot_gib(&self, id: &str) -> Result<Option<i32>> {
+        self.lookups.snapshot_gib(&self.gateway, id).await
+    }
+
     /// Instance types by name. All that pools request at the same time is read by one call, and kept for
     /// [`Cadence::instance_type`].
     ///

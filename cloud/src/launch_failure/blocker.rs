@@ -79,7 +79,7 @@ const CODES: [(&str, LaunchBlocker); 23] = [
 ];
 
 /// Phrases in lower case, the more specific first: a message about a rejected template names the image, key or profile.
-const PHRASES: [(&str, LaunchBlocker); 32] = [
+const PHRASES: [(&str, LaunchBlocker); 35] = [
     ("client.internalerror", Is::Encryption),
     // EC2 rejects an image that is not shared, and the missing role for Spot Instances, with codes about authorization.
     ("not authorized for image", Is::Image),
@@ -112,6 +112,9 @@ const PHRASES: [(&str, LaunchBlocker); 32] = [
     ("for instancetype", Is::Template),
     ("instance type", Is::Template),
     ("block device", Is::Template),
+    ("smaller than snapshot", Is::Template),
+    ("snapshot id or volume size must be provided", Is::Template),
+    ("being assigned to multiple times", Is::Template),
     ("invalid value", Is::Template),
 ];
 

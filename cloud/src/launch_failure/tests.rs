@@ -7,7 +7,7 @@ use LaunchBlocker as Is;
 use super::*;
 
 /// Texts of "Troubleshoot Amazon EC2 Auto Scaling" and of users' reports, and codes as mixed groups introduce them.
-const TEXTS: [(&str, LaunchBlocker, Option<&str>, Option<&str>); 30] = [
+const TEXTS: [(&str, LaunchBlocker, Option<&str>, Option<&str>); 33] = [
     (
         "We currently do not have sufficient m7i.large capacity in the Availability Zone you requested (eu-west-1a). \
          Our system will be working on provisioning additional capacity. You can currently get m7i.large capacity \
@@ -52,6 +52,14 @@ const TEXTS: [(&str, LaunchBlocker, Option<&str>, Option<&str>); 30] = [
         None,
     ),
     ("The AMI ID ami-0a1b2c3d does not exist.", Is::Image, None, None),
+    (
+        "Volume of size 10GB is smaller than snapshot 'snap-0a1b2c3d', expect size >= 20GB. Launching EC2 instance failed.",
+        Is::Template,
+        None,
+        None,
+    ),
+    ("Either snapshot ID or volume size must be provided for: /dev/sdf", Is::Template, None, None),
+    ("/dev/xvda is being assigned to multiple times.", Is::Template, None, None),
     ("The image id '[ami-0a1b2c3d]' does not exist", Is::Image, None, None),
     (
         "The architecture 'arm64' of the specified instance type does not match the architecture 'x86_64' of the \

@@ -84,6 +84,8 @@ pub(crate) struct World {
     pub(crate) refreshes: BTreeMap<String, Vec<InstanceRefresh>>,
     pub(crate) subnets: Vec<Subnet>,
     pub(crate) images: BTreeMap<String, Image>,
+    /// Sizes in GiB.
+    pub(crate) snapshots: BTreeMap<String, i32>,
     pub(crate) instance_types: BTreeMap<String, InstanceType>,
     /// The instances of the whole account.
     pub(crate) running: Vec<RunningInstance>,
@@ -347,6 +349,11 @@ impl Cloud for FakeCloud {
     async fn image(&self, id: &str) -> Result<Option<Image>> {
         let effect = |world: &mut World| Ok(world.images.get(id).cloned());
         self.call("DescribeImages", vec![id.to_owned()], effect, || None).await
+    }
+
+    async fn snapshot_gib(&self, id: &str) -> Result<Option<i32>> {
+        let effect = |world: &mut World| Ok(world.snapshots.get(id).copied());
+        self.call("DescribeSnapshots", vec![id.to_owned()], effect, || None).await
     }
 
     async fn parameter(&self, name: &str) -> Result<Option<String>> {

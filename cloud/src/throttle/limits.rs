@@ -139,7 +139,8 @@ impl BucketKey {
             | "DescribeSubnets"
             | "DescribeSecurityGroups"
             | "DescribeSecurityGroupVpcAssociations"
-            | "DescribeImages" => Self::Ec2(api),
+            | "DescribeImages"
+            | "DescribeSnapshots" => Self::Ec2(api),
             "GetParameter" => Self::Ssm,
             "GetServiceQuota" => Self::ServiceQuotas,
             "GetCallerIdentity" => Self::Sts,

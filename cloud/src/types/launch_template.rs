@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use chrono::{DateTime, Utc};
 
+use super::ImageVolume;
+
 /// A launch template as `DescribeLaunchTemplates` shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchTemplate {
@@ -66,6 +68,13 @@ impl LaunchTemplateData {
     pub fn without_user_data(&self) -> Self {
         Self { user_data: UserData::default(), ..self.clone() }
     }
+
+    /// Whether it encrypts each volume of the image that another one encrypts ([`BlockDevice::encrypting`]).
+    #[must_use]
+    pub fn encrypts_as(&self, other: &Self) -> bool {
+        let mut needed = other.block_devices.iter().filter(|device| device.only_encrypts());
+        needed.all(|device| self.block_devices.iter().any(|own| own.device_name == device.device_name))
+    }
 }
 
 /// One `BlockDeviceMapping` with an EBS volume.
@@ -75,7 +84,7 @@ pub struct BlockDevice {
     pub device_name: String,
     /// `VolumeSize` in GiB; none means the image's or snapshot's.
     pub size_gib: Option<i32>,
-    /// `VolumeType`.
+    /// `VolumeType`; empty means that of the image.
     pub volume_type: String,
     /// `Iops`.
     pub iops: Option<i32>,
@@ -89,6 +98,33 @@ pub struct BlockDevice {
     pub snapshot_id: Option<String>,
     /// `DeleteOnTermination`.
     pub delete_on_termination: bool,
+}
+
+impl BlockDevice {
+    /// The mapping that encrypts a volume of an image and changes nothing else of it. EC2 takes what a mapping does not set
+    /// from that of the image with the same device name, and accepts no mapping with neither a size nor a snapshot: that
+    /// of the image may belong to another account, and cannot be named.
+    #[must_use]
+    pub fn encrypting(device_name: &str, volume: &ImageVolume, kms_key_id: Option<String>) -> Self {
+        Self {
+            device_name: device_name.to_owned(),
+            size_gib: volume.size_gib,
+            volume_type: String::new(),
+            iops: None,
+            throughput_mibps: None,
+            encrypted: Some(true),
+            kms_key_id,
+            snapshot_id: None,
+            delete_on_termination: volume.delete_on_termination,
+        }
+    }
+
+    /// Whether it encrypts a volume of the image ([`Self::encrypting`]): a volume that a spec sets has a type.
+    #[must_use]
+    pub fn only_encrypts(&self) -> bool {
+        let is_plain = self.iops.is_none() && self.throughput_mibps.is_none() && self.snapshot_id.is_none();
+        self.volume_type.is_empty() && self.encrypted == Some(true) && is_plain
+    }
 }
 
 /// `MetadataOptions`.

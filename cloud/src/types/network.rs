@@ -1,4 +1,4 @@
-//! Resources that a spec names: subnets, security groups, images.
+//! Resources that a spec names: subnets and security groups.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,19 +33,4 @@ pub struct SecurityGroup {
     pub name: String,
     /// `VpcId`.
     pub vpc: String,
-}
-
-/// An image.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Image {
-    /// `ImageId`.
-    pub id: String,
-    /// `RootDeviceName`, for example `/dev/xvda`.
-    pub root_device_name: Option<String>,
-    /// `Architecture`, for example `x86_64`.
-    pub architecture: Option<String>,
-    /// Whether `Platform` is `windows`; AWS names no other.
-    pub is_windows: bool,
-    /// `BlockDeviceMappings.Ebs.VolumeSize` of the root device, in GiB.
-    pub root_volume_gib: Option<i32>,
 }

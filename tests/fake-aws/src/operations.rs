@@ -396,6 +396,12 @@ static OPERATIONS: &[Operation] = &[
     ),
     read(
         Ec2,
+        "DescribeSnapshots",
+        &["DryRun", "Filters", "MaxResults", "NextToken", "SnapshotIds"],
+        ec2::snapshots,
+    ),
+    read(
+        Ec2,
         "DescribeInstanceTypes",
         &["DryRun", "Filters", "InstanceTypes", "MaxResults", "NextToken"],
         ec2::instance_types,

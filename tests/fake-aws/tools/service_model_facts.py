@@ -31,7 +31,7 @@ OPERATIONS = {
         DescribeInstanceRefreshes CancelInstanceRefresh RollbackInstanceRefresh""",
     "ec2": """CreateLaunchTemplate CreateLaunchTemplateVersion DescribeLaunchTemplates DescribeLaunchTemplateVersions
         DeleteLaunchTemplateVersions DeleteLaunchTemplate ModifyLaunchTemplate DescribeInstances TerminateInstances
-        DescribeSubnets DescribeSecurityGroups DescribeSecurityGroupVpcAssociations DescribeImages DescribeInstanceTypes DescribeInstanceTypeOfferings CreateTags DeleteTags
+        DescribeSubnets DescribeSecurityGroups DescribeSecurityGroupVpcAssociations DescribeImages DescribeSnapshots DescribeInstanceTypes DescribeInstanceTypeOfferings CreateTags DeleteTags
         DescribeInstanceStatus DescribeVpcs GetConsoleOutput DescribeInstanceAttribute""",
     "sqs": "DeleteMessage DeleteMessageBatch GetQueueAttributes GetQueueUrl ReceiveMessage SendMessage",
     "service-quotas": "GetServiceQuota",

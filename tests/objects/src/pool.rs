@@ -73,6 +73,7 @@ pub fn maximal_pool() -> Value {
                     "onTermination": "Retain",
                 },
                 "dataVolumes": volumes,
+                "ephemeralStorageDeviceName": "/dev/xvdb",
                 "metadataOptions": {
                     "httpTokens": "optional",
                     "httpPutResponseHopLimit": 64,
@@ -176,6 +177,10 @@ pub fn valid_pools() -> Vec<ValidCase> {
             ),
         ),
         taken(
+            "pool-ephemeral-storage-of-windows",
+            with(minimal_pool(), "spec/machine/ephemeralStorageDeviceName", "xvdf"),
+        ),
+        taken(
             "pool-security-groups-by-name",
             with(
                 minimal_pool(),
@@ -206,6 +211,11 @@ pub fn valid_pools() -> Vec<ValidCase> {
                 "spec/group/defaultCooldownSeconds",
                 0,
             ),
+        ),
+        taken_change(
+            "pool-ephemeral-storage-edited",
+            with(minimal_pool(), "spec/machine/ephemeralStorageDeviceName", "/dev/sda1"),
+            with(minimal_pool(), "spec/machine/ephemeralStorageDeviceName", "/dev/xvdb"),
         ),
         taken_change(
             "pool-image-edited",

@@ -304,7 +304,13 @@ fn machine_cases() -> Vec<CelCase> {
 fn volume_cases() -> Vec<CelCase> {
     let root = |volume: Value| with(minimal_pool(), "spec/machine/rootVolume", volume);
     let data = |rest: Value| with(minimal_pool(), "spec/machine/dataVolumes", json!([volume(&rest)]));
+    let stored = |name: &str| with(minimal_pool(), "spec/machine/ephemeralStorageDeviceName", name);
+    let device = "spec.machine.ephemeralStorageDeviceName: must be the device name of a volume, such as /dev/xvdb; if it \
+                  is empty, a variable of the template has no value";
     vec![
+        refused("pool-ephemeral-storage-empty", stored(""), device),
+        refused("pool-ephemeral-storage-by-path", stored("/var/lib/kubelet"), device),
+        refused("pool-ephemeral-storage-of-nitro", stored("/dev/nvme1n1"), device),
         refused(
             "pool-root-volume-not-bootable",
             root(json!({ "type": "st1" })),

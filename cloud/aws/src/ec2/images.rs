@@ -1,7 +1,8 @@
-//! Images, and the parameters that name them.
+//! Images, their snapshots, and the parameters that name them.
 
+use aws_sdk_ec2::types::{BlockDeviceMapping, Snapshot};
 use aws_sdk_ssm::Client as SsmClient;
-use capasg_cloud::{ErrorClass, Image, Result};
+use capasg_cloud::{ErrorClass, Image, ImageBlockDevice, ImageVolume, Result};
 
 use crate::call::call;
 
@@ -23,16 +24,32 @@ pub(crate) async fn image(client: &aws_sdk_ec2::Client, id: &str) -> Result<Opti
             root_device_name: image.root_device_name().map(str::to_owned),
             architecture: image.architecture().map(|value| value.as_str().to_owned()),
             is_windows: image.platform().is_some_and(|platform| platform.as_str() == "windows"),
-            root_volume_gib: image
-                .block_device_mappings()
-                .iter()
-                .find(|mapping| {
-                    mapping.device_name().is_some() && mapping.device_name() == image.root_device_name()
-                })
-                .and_then(|mapping| mapping.ebs()?.volume_size()),
+            block_devices: image.block_device_mappings().iter().filter_map(block_device).collect(),
         })
     });
     Ok(image)
+}
+
+fn block_device(mapping: &BlockDeviceMapping) -> Option<ImageBlockDevice> {
+    Some(ImageBlockDevice {
+        device_name: mapping.device_name()?.to_owned(),
+        virtual_name: mapping.virtual_name().map(str::to_owned),
+        volume: mapping.ebs().map(|ebs| ImageVolume {
+            size_gib: ebs.volume_size(),
+            volume_type: ebs.volume_type().map(|value| value.as_str().to_owned()),
+            encrypted: ebs.encrypted().unwrap_or_default(),
+            snapshot_id: ebs.snapshot_id().map(str::to_owned),
+            delete_on_termination: ebs.delete_on_termination().unwrap_or(true),
+        }),
+    })
+}
+
+/// `DescribeSnapshots` of one snapshot; `None` if no such snapshot is available to these credentials.
+pub(crate) async fn snapshot_gib(client: &aws_sdk_ec2::Client, id: &str) -> Result<Option<i32>> {
+    match call("DescribeSnapshots", client.describe_snapshots().snapshot_ids(id).send()).await {
+        Err(error) if error.class == ErrorClass::NotFound => Ok(None),
+        reply => Ok(reply?.snapshots().iter().find_map(Snapshot::volume_size)),
+    }
 }
 
 /// SSM `GetParameter`, without decryption: an image id is no secret.

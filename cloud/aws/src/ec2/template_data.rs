@@ -111,9 +111,10 @@ fn instance_profile(name_or_arn: &str) -> LaunchTemplateIamInstanceProfileSpecif
 }
 
 fn block_device(device: &BlockDevice) -> LaunchTemplateBlockDeviceMappingRequest {
+    let volume_type = Some(device.volume_type.as_str()).filter(|value| !value.is_empty());
     let ebs = LaunchTemplateEbsBlockDeviceRequest::builder()
         .set_volume_size(device.size_gib)
-        .volume_type(VolumeType::from(device.volume_type.as_str()))
+        .set_volume_type(volume_type.map(VolumeType::from))
         .set_iops(device.iops)
         .set_throughput(device.throughput_mibps)
         .set_encrypted(device.encrypted)

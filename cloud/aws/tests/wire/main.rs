@@ -8,6 +8,7 @@ mod errors;
 mod fixtures;
 mod group_requests;
 mod identities;
+mod images;
 mod permissions;
 mod pool_life;
 mod queue;

@@ -50,6 +50,7 @@ async fn call_everything(replay: &Replay) -> Result<usize> {
         cloud.security_groups(&ids, None).await.err(),
         cloud.is_associated("x", "y").await.err(),
         cloud.image("x").await.err(),
+        cloud.snapshot_gib("x").await.err(),
         cloud.parameter("x").await.err(),
     ];
     assert!(failures.iter().all(Option::is_some), "{failures:?}");

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use capasg_cloud::{
-    Capacity, ErrorClass, Gpu, Group, GroupTag, HealthStatus, Image, InstanceFacts, InstanceState,
+    Capacity, ErrorClass, Gpu, Group, GroupTag, HealthStatus, InstanceFacts, InstanceState,
     InstancesDistribution, LaunchTemplate, LifecycleState, PurchaseOption, SecurityGroup, Selector, Subnet,
     TemplateRef, Write, Written,
 };
@@ -357,25 +357,6 @@ async fn what_specs_name_is_read() -> Result<()> {
                         sg-1</groupId><vpcId>vpc-2</vpcId><state>associated</state></item>\
                         </securityGroupVpcAssociationSet></DescribeSecurityGroupVpcAssociationsResponse>";
     assert!(Replay::new([Reply::ok(associations)]).cloud().is_associated("sg-1", "vpc-2").await?);
-
-    let images = "<DescribeImagesResponse><imagesSet><item><imageId>ami-1</imageId><rootDeviceName>/dev/xvda\
-                  </rootDeviceName><architecture>arm64</architecture><platform>windows</platform>\
-                  <blockDeviceMapping><item><deviceName>/dev/sdb</deviceName><ebs><volumeSize>5</volumeSize></ebs>\
-                  </item><item><deviceName>/dev/xvda</deviceName><ebs><volumeSize>30</volumeSize></ebs></item>\
-                  </blockDeviceMapping></item></imagesSet>\
-                  </DescribeImagesResponse>";
-    let replay = Replay::new([Reply::ok(images)]);
-    let image = replay.cloud().image("ami-1").await?;
-    let (root_device_name, architecture) = (Some("/dev/xvda".to_owned()), Some("arm64".to_owned()));
-    let expected = Image {
-        id: "ami-1".to_owned(),
-        root_device_name,
-        architecture,
-        is_windows: true,
-        root_volume_gib: Some(30),
-    };
-    assert_eq!(image, Some(expected));
-    assert_eq!(replay.only()?.members, map(&[("ImageId.1", "ami-1"), ("IncludeDeprecated", "true")]));
 
     let types = "<DescribeInstanceTypesResponse><instanceTypeSet><item><instanceType>g6f.large</instanceType>\
                  <vCpuInfo><defaultVCpus>2</defaultVCpus></vCpuInfo><memoryInfo><sizeInMiB>8192</sizeInMiB>\

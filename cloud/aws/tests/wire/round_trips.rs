@@ -147,10 +147,18 @@ async fn specs_are_looked_up() -> Result<()> {
     let image = cloud.image("ami-0a1b2c3d").await?.context("an image")?;
     assert_eq!(image.root_device_name.as_deref(), Some("/dev/xvda"));
     assert_eq!(image.architecture.as_deref(), Some("x86_64"));
-    assert_eq!((image.is_windows, image.root_volume_gib), (false, Some(20)));
+    let volumes: Vec<_> = image
+        .block_devices
+        .iter()
+        .map(|own| (own.device_name.as_str(), own.volume.as_ref().and_then(|volume| volume.size_gib)))
+        .collect();
+    assert_eq!((image.is_windows, volumes), (false, vec![("/dev/xvda", Some(20))]));
     assert_eq!(cloud.image("ami-0ffffffffffffffff").await?, None);
 
     let scope = Scope::account(ACCOUNT, REGION);
+    world.simulator.put_snapshot(&scope, "snap-0a1b2c3d", 20);
+    assert_eq!(cloud.snapshot_gib("snap-0a1b2c3d").await?, Some(20));
+    assert_eq!(cloud.snapshot_gib("snap-0b1c2d3e").await?, None);
     world.simulator.put_parameter(&scope, "/images/node", "ami-0b1c2d3e");
     assert_eq!(cloud.parameter("/images/node").await?.as_deref(), Some("ami-0b1c2d3e"));
     assert_eq!(cloud.parameter("/images/none").await?, None);

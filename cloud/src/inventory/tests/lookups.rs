@@ -14,6 +14,7 @@ use crate::{
     testing::{Upset, pass},
 };
 
+const SNAPSHOTS: &str = "DescribeSnapshots";
 const SUBNETS: &str = "DescribeSubnets";
 
 fn ids(ids: &[&str]) -> Selector {
@@ -146,7 +147,7 @@ async fn images_parameters_and_the_account_are_kept() {
         root_device_name: None,
         architecture: None,
         is_windows: false,
-        root_volume_gib: None,
+        block_devices: vec![],
     };
     cloud.world().images.insert("ami-1".to_owned(), image.clone());
     pass(Duration::from_secs(2)).await;
@@ -161,6 +162,25 @@ async fn images_parameters_and_the_account_are_kept() {
     inventory.scaling_activities("a").await.unwrap();
     inventory.scaling_activities("a").await.unwrap();
     assert_eq!(cloud.count("DescribeScalingActivities"), 2, "these are always read");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_size_of_a_snapshot_is_kept_even_if_it_cannot_be_read() {
+    let Bench { cloud, inventory, .. } = bench();
+    cloud.world().snapshots.insert("snap-1".to_owned(), 20);
+    let error = |status, code| CloudError::answered(SNAPSHOTS, status, code, "no");
+    let failed = error(500, "InternalError");
+    cloud.upset(SNAPSHOTS, [Upset::Fail(failed.clone()), Upset::Fail(error(403, "UnauthorizedOperation"))]);
+    assert_eq!(inventory.snapshot_gib("snap-1").await.unwrap_err(), failed);
+    pass(Duration::from_secs(2)).await;
+    for (size, calls) in [(None, 2), (Some(20), 3)] {
+        for _ in 0..3 {
+            assert_eq!(inventory.snapshot_gib("snap-1").await.unwrap(), size);
+            pass(Duration::from_mins(20)).await;
+        }
+        assert_eq!(cloud.count(SNAPSHOTS), calls, "{size:?}");
+    }
+    assert_eq!(inventory.snapshot_gib("snap-2").await.unwrap(), None);
 }
 
 /// Times of AWS are compared with it, for example the start of an instance refresh, and our clock may differ.

@@ -91,10 +91,13 @@ fn canonical(mut data: LaunchTemplateData) -> LaunchTemplateData {
     data
 }
 
+/// The volumes of the image that are only encrypted follow from the image and from the encryption of the root volume: a
+/// version of an earlier release does not have them, and counts as the same.
 fn machine(data: &LaunchTemplateData) -> serde_json::Value {
     let devices: Vec<_> = data
         .block_devices
         .iter()
+        .filter(|device| !device.only_encrypts())
         .map(|d| {
             json!([
                 d.device_name,
@@ -127,6 +130,7 @@ mod tests {
 
     use super::*;
     use crate::machine_pool::decide::testing::data;
+    use crate::machine_pool::model::ResolvedImage;
 
     fn content(edit: impl FnOnce(&mut LaunchTemplateData)) -> LaunchTemplateData {
         let device = |name: &str| BlockDevice {
@@ -146,6 +150,32 @@ mod tests {
         content.security_group_ids = vec!["sg-1".to_owned(), "sg-2".to_owned()];
         edit(&mut content);
         content
+    }
+
+    /// An upgrade makes nothing outdated: a version of an earlier release does not have these mappings.
+    #[test]
+    fn volumes_of_the_image_that_are_encrypted_are_no_difference() {
+        let image = ResolvedImage::with_volumes("/dev/xvda", &[("/dev/xvdc", 20)]);
+        let volume = image.volume("/dev/xvdc").unwrap();
+        let hashes = |data: &LaunchTemplateData| {
+            let spec = ASGMachinePoolSpec::default();
+            (content_hash(data, ""), rollout_hash(data, &spec, None))
+        };
+        let before = content(|_| {});
+        let encrypted = content(|data| {
+            data.block_devices.push(BlockDevice::encrypting("/dev/xvdc", volume, None));
+        });
+        assert!(launches_the_same(&encrypted, &before));
+        assert_eq!(hashes(&encrypted), hashes(&before));
+        let set = content(|data| {
+            let device = BlockDevice {
+                volume_type: "gp3".to_owned(),
+                ..BlockDevice::encrypting("/dev/xvdc", volume, None)
+            };
+            data.block_devices.push(device);
+        });
+        assert!(!launches_the_same(&set, &before));
+        assert_ne!(hashes(&set).1, hashes(&before).1);
     }
 
     #[test]

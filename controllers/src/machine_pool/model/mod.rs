@@ -27,6 +27,7 @@ mod read_lag;
 mod references;
 mod replica_owner;
 mod report_reads;
+mod resolved_image;
 pub mod retry_key;
 pub mod revision;
 pub mod stamp;
@@ -54,5 +55,6 @@ pub use plan::{
 };
 pub use plural::{counted, is_or_are};
 pub use read_lag::{LIST_LAG, reads_behind};
-pub use references::{NamedImage, References, ResolvedImage, image_source};
+pub use references::{NamedImage, References, image_source};
 pub use report_reads::{ReportNeeds, ReportReads};
+pub use resolved_image::ResolvedImage;

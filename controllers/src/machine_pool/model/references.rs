@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use capasg_api::{ASGMachinePoolSpec, conditions::Finding};
 use capasg_cloud::{CloudError, Subnet};
 
+use crate::machine_pool::model::ResolvedImage;
 use crate::machine_pool::model::stamp::hash;
 
 /// The resolved references, and those that could not be resolved.
@@ -18,6 +19,8 @@ pub struct References {
     pub security_groups: Vec<String>,
     /// The image, pinned or resolved now.
     pub image: Option<ResolvedImage>,
+    /// The size in GiB of the volume on which a new node stores the data of pods, as far as it is known.
+    pub ephemeral_storage_gib: Option<i32>,
     /// The image that the parameter names now, if an image is pinned.
     pub available_image: Option<String>,
     /// What could not be resolved, or does not fit, one finding for each condition.
@@ -36,21 +39,6 @@ impl References {
     pub fn lacks_subnets(&self) -> bool {
         !self.failed.is_empty() && self.subnets.is_empty()
     }
-}
-
-/// An image and its root device.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResolvedImage {
-    /// The image's ID.
-    pub id: String,
-    /// `RootDeviceName`.
-    pub root_device: String,
-    /// `Architecture`, for example `x86_64`.
-    pub architecture: Option<String>,
-    /// Whether it boots Windows.
-    pub is_windows: bool,
-    /// The size of its root volume in GiB.
-    pub root_volume_gib: Option<i32>,
 }
 
 /// Hash of the source of the image: while it is the same, the pinned image stays, whatever the parameter names now.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_cloud::{LaunchTemplateData, LaunchTemplateVersion};
 
+use crate::machine_pool::model::launch_content::content_hash;
 use crate::machine_pool::model::launch_record::LaunchRecord;
 use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::{Known, Observed, ObservedTemplate, PoolInstance};
@@ -54,8 +55,8 @@ pub fn pinned_version(observed: &Observed) -> Option<i64> {
     }
 }
 
-/// Whether two versions differ in their user data and in nothing else. It is never read back, but the stamps contain a hash
-/// of everything.
+/// Whether two versions differ in their user data and in nothing else that a hash contains. It is never read back, but the
+/// stamps contain a hash of everything.
 #[must_use]
 pub fn differ_in_user_data_alone(observed: &Observed, one: i64, other: i64) -> bool {
     let Known::Present(ObservedTemplate { versions, .. }) = &observed.template else { return false };
@@ -64,7 +65,9 @@ pub fn differ_in_user_data_alone(observed: &Observed, one: i64, other: i64) -> b
         Some((Stamp::parse(version.description.as_deref()?)?.content, version.content.as_ref()?))
     };
     let both = parts(one).zip(parts(other));
-    both.is_some_and(|((hash, content), (other_hash, other))| hash != other_hash && content == other)
+    both.is_some_and(|((hash, content), (other_hash, other))| {
+        hash != other_hash && content_hash(content, "") == content_hash(other, "")
+    })
 }
 
 /// The content of the version that the group is pinned to, without user data.

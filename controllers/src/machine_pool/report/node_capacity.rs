@@ -15,7 +15,7 @@ use crate::machine_pool::model::ResolvedImage;
 /// not have is left out, since a pod that requires it might get a node without it. Elastic Fabric Adapters are left
 /// out, since no spec attaches any.
 #[must_use]
-pub fn capacity(types: &InstanceTypes, root_volume_gib: Option<i32>) -> BTreeMap<String, String> {
+pub fn capacity(types: &InstanceTypes, ephemeral_storage_gib: Option<i32>) -> BTreeMap<String, String> {
     let mut least: Option<BTreeMap<String, i64>> = None;
     for kind in &types.offered {
         let of_kind = resources(kind);
@@ -35,8 +35,8 @@ pub fn capacity(types: &InstanceTypes, root_volume_gib: Option<i32>) -> BTreeMap
             (name, quantity)
         })
         .collect();
-    if let Some(gib) = root_volume_gib.filter(|_| !capacity.is_empty()) {
-        capacity.insert("ephemeral-storage".to_owned(), format!("{gib}Gi"));
+    if let Some(gib) = ephemeral_storage_gib.filter(|_| !capacity.is_empty()) {
+        capacity.insert(EPHEMERAL_STORAGE.to_owned(), format!("{gib}Gi"));
     }
     capacity
 }
@@ -57,6 +57,8 @@ pub fn not_offered(region: &str, types: &InstanceTypes) -> Option<Finding> {
 }
 
 const MEMORY: &str = "memory";
+/// The resource that the volume of the kubelet provides.
+pub const EPHEMERAL_STORAGE: &str = "ephemeral-storage";
 
 /// The resources of a type, memory in MiB. Devices have the names of their device plugins.
 fn resources(kind: &InstanceType) -> BTreeMap<String, i64> {
@@ -146,7 +148,7 @@ mod tests {
             root_device: "/dev/xvda".to_owned(),
             architecture: architecture.map(str::to_owned),
             is_windows,
-            root_volume_gib: None,
+            block_devices: Vec::new(),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::machine_pool::model::template_versions::{pinned_stamp, pinned_version
 use crate::machine_pool::model::{GroupView, Known, Observed, ObservedTemplate, instances};
 use crate::machine_pool::report::event_queue::depends_on_events;
 use crate::machine_pool::report::input::Input;
-use crate::machine_pool::report::node_capacity::{capacity, node_info};
+use crate::machine_pool::report::node_capacity::{EPHEMERAL_STORAGE, capacity, node_info};
 use crate::machine_pool::report::pool_conditions::findings;
 use crate::machine_pool::report::replica_owner::replica_owner;
 use crate::machine_pool::report::scaling_healthy::last_failure;
@@ -57,9 +57,12 @@ pub fn status(
         resolved(&mut status, input, observed);
     }
     if let Some(types) = input.types {
-        let (root, image) = (input.objects.pool.spec.machine.root_volume(), input.references.image.as_ref());
-        status.capacity = capacity(types, root.settings.size_gib.or(image.and_then(|i| i.root_volume_gib)));
-        status.node_info = node_info(types, image).or(status.node_info);
+        let reported = status.capacity.remove(EPHEMERAL_STORAGE).filter(|_| input.references.image.is_none());
+        status.capacity = capacity(types, input.references.ephemeral_storage_gib);
+        if let Some(reported) = reported.filter(|_| !status.capacity.is_empty()) {
+            status.capacity.entry(EPHEMERAL_STORAGE.to_owned()).or_insert(reported);
+        }
+        status.node_info = node_info(types, input.references.image.as_ref()).or(status.node_info);
     }
     if let Some(blocked) = memory.launches.blocked() {
         status.last_launch_failure = Some(last_failure(blocked));

@@ -10,11 +10,7 @@ mod technical;
 mod trouble;
 mod undelayed;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    io::Write as _,
-    time::Duration,
-};
+use std::{collections::BTreeSet, io::Write as _, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_e2e::{CLUSTER, Extension, Rig, Setup, Topology, condition_of, eventually, rule, text};
@@ -188,13 +184,7 @@ async fn blocks_hold_while_the_extension_is_gone() -> Result<()> {
 /// The image of the first version, which the simulated AWS does not have by default.
 fn put_image_of_first(rig: &Rig<'_>) {
     let simulator = rig.scenario.simulator();
-    let image = Image {
-        id: "ami-0e1f2a3b".to_owned(),
-        name: format!("node-{FIRST}"),
-        architecture: "x86_64".to_owned(),
-        root_device: "/dev/xvda".to_owned(),
-        tags: BTreeMap::default(),
-    };
+    let image = Image::new("ami-0e1f2a3b", &format!("node-{FIRST}"), "x86_64");
     simulator.put_parameter(&rig.scope(), &format!("/images/node/{FIRST}"), &image.id);
     simulator.put_image(&rig.scope(), image);
 }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     Tree,
-    ec2::{Ec2State, Instance, InstanceType, Market, Subnet, template_data},
+    ec2::{Ec2State, Instance, InstanceType, Market, Subnet, Volume, template_data, volumes},
     events::Event,
     happening::What,
     region::{Region, State},
@@ -26,6 +26,7 @@ struct Plan {
     image: String,
     template: TemplateVersion,
     data: Tree,
+    volumes: Vec<Volume>,
     market: Market,
 }
 
@@ -117,6 +118,7 @@ fn plan(region: &Region, group: &Group) -> Result<Plan, Refusal> {
                 let gone = words.starts_with("The image id");
                 return Err(if gone { format!("The AMI ID {image} does not exist.") } else { words }.into());
             }
+            let volumes = volumes::launched(&state.network, state.network.images.get(&image), data)?;
             let Some(kind) = state.network.instance_types.get(name) else {
                 return Err(format!("Invalid value '{name}' for InstanceType.").into());
             };
@@ -127,7 +129,7 @@ fn plan(region: &Region, group: &Group) -> Result<Plan, Refusal> {
             match no_room(region, kind, subnet, market) {
                 None => {
                     let (subnet, kind, data) = (subnet.clone(), kind.clone(), data.clone());
-                    return Ok(Plan { subnet, kind, image, template, data, market });
+                    return Ok(Plan { subnet, kind, image, template, data, volumes, market });
                 }
                 Some(refused) => refusal = refusal.or(Some((refused, market, subnet))),
             }
@@ -270,6 +272,7 @@ fn start(region: &mut Region, name: &str, plan: Plan) -> String {
         profile: template_data::profile(&plan.data),
         key: plan.data.text_of("KeyName").map(str::to_owned),
         user_data: plan.data.text_of("UserData").map(Arc::from),
+        volumes: plan.volumes,
         launched: now,
         reason: String::new(),
         impaired: false,

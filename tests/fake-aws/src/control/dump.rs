@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Scope, Simulator, autoscaling,
-    ec2::{Instance, Template},
+    ec2::{Instance, Template, Volume},
     region::Region,
     time::timestamp,
 };
@@ -106,6 +106,9 @@ pub struct InstanceDump {
     pub template: Option<(String, u64)>,
     /// User data in base64, as its template version had it.
     pub user_data: Option<String>,
+    /// Its EBS volumes, by device name.
+    #[serde(default)]
+    pub volumes: Vec<Volume>,
     /// Its tags.
     pub tags: BTreeMap<String, String>,
 }
@@ -198,6 +201,7 @@ fn instance(region: &Region, instance: &Instance) -> InstanceDump {
         protected: own.is_some_and(|own| own.protected),
         template: own.and_then(|own| own.template.as_ref()).map(|from| (from.id.clone(), from.number)),
         user_data: instance.user_data.as_deref().map(str::to_owned),
+        volumes: instance.volumes.clone(),
         tags: instance.tags.clone(),
     }
 }

@@ -12,7 +12,7 @@ pub use glance::RefreshGlance;
 use crate::{
     Scope, Settings, Simulator,
     autoscaling::replacements,
-    ec2::{Image, Instance, InstanceType, SecurityGroup, Subnet, instances},
+    ec2::{Image, Instance, InstanceType, SecurityGroup, Snapshot, Subnet, instances},
     events::Event,
     parameters::Parameter,
     region::Region,
@@ -88,6 +88,12 @@ impl Simulator {
     pub fn put_image(&self, scope: &Scope, image: Image) {
         let mut world = self.world();
         world.region(scope).network_mut().images.insert(image.id.clone(), image);
+    }
+
+    /// Adds a snapshot of a volume of this size in GiB.
+    pub fn put_snapshot(&self, scope: &Scope, id: &str, volume_size: u32) {
+        let snapshot = Snapshot { id: id.to_owned(), volume_size };
+        self.world().region(scope).network_mut().snapshots.insert(id.to_owned(), snapshot);
     }
 
     /// Deregisters an image: launches from it fail from now on.

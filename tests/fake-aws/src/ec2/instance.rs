@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use chrono::{DateTime, Utc};
 
+use super::Volume;
 use crate::autoscaling::Membership;
 
 /// EC2's state of a machine.
@@ -41,6 +42,7 @@ pub(crate) struct Instance {
     pub(crate) profile: Option<String>,
     pub(crate) key: Option<String>,
     pub(crate) user_data: Option<Arc<str>>,
+    pub(crate) volumes: Vec<Volume>,
     pub(crate) launched: DateTime<Utc>,
     pub(crate) reason: String,
     pub(crate) impaired: bool,

@@ -2,6 +2,7 @@
 
 pub(crate) mod console;
 mod filters;
+mod image;
 mod instance;
 pub(crate) mod instances;
 mod network;
@@ -12,17 +13,20 @@ mod template;
 pub(crate) mod template_data;
 mod template_versions;
 pub(crate) mod templates;
+pub(crate) mod volumes;
 
 pub(crate) use filters::Filters;
+pub use image::{Image, ImageDevice, ImageVolume, Snapshot};
+pub(crate) use image::{images, snapshots};
 pub(crate) use instance::{Ec2State, Instance, Market};
-pub use network::{Accelerators, Capacity, Image, InstanceType, Network, SecurityGroup, Subnet};
+pub use network::{Accelerators, Capacity, InstanceType, Network, SecurityGroup, Subnet};
 pub(crate) use network_describe::{
-    images, instance_type_offerings, instance_types, security_group_vpc_associations, security_groups,
-    subnets, vpcs,
+    instance_type_offerings, instance_types, security_group_vpc_associations, security_groups, subnets, vpcs,
 };
 pub(crate) use status::describe_status;
 pub(crate) use template::{Template, Version};
 pub(crate) use template_versions::{create_version, delete_versions, describe_versions};
+pub use volumes::Volume;
 
 use crate::{ApiError, Tree};
 

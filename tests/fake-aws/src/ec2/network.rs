@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::{Image, Snapshot};
 use crate::Scope;
 
 /// Default subnets, security group, images; every region has the same ids.
@@ -61,6 +62,8 @@ pub struct Network {
     pub security_groups: BTreeMap<String, SecurityGroup>,
     /// Images by id.
     pub images: BTreeMap<String, Image>,
+    /// Snapshots by id, besides those of images.
+    pub snapshots: BTreeMap<String, Snapshot>,
     /// Instance types by name.
     pub instance_types: BTreeMap<String, InstanceType>,
     /// Names of instance profiles.
@@ -124,23 +127,6 @@ impl SecurityGroup {
     pub fn is_usable_in(&self, vpc: &str) -> bool {
         self.vpc == vpc || self.associated_vpcs.contains(vpc)
     }
-}
-
-/// A machine image.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Image {
-    /// For example `ami-0a1b2c3d`.
-    pub id: String,
-    /// Its name.
-    pub name: String,
-    /// `x86_64` or `arm64`.
-    pub architecture: String,
-    /// Device name of the root volume.
-    pub root_device: String,
-    /// Tags.
-    #[serde(default)]
-    pub tags: BTreeMap<String, String>,
 }
 
 /// An instance type.
@@ -257,20 +243,6 @@ impl Network {
         network.instance_profiles.extend(["nodes", "prod-nodes"].map(str::to_owned));
         network.key_pairs.insert("ops".to_owned());
         network
-    }
-}
-
-impl Image {
-    /// An image with the usual root device.
-    #[must_use]
-    pub fn new(id: &str, name: &str, architecture: &str) -> Self {
-        Self {
-            id: id.to_owned(),
-            name: name.to_owned(),
-            architecture: architecture.to_owned(),
-            root_device: "/dev/xvda".to_owned(),
-            tags: BTreeMap::new(),
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Describes of what a region has: VPCs, subnets, security groups, images and instance types.
+//! Describes of what a region has: VPCs, subnets, security groups and instance types.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -155,50 +155,6 @@ pub(crate) fn security_group_vpc_associations(view: &View<'_>, params: &Tree) ->
         (format!("{group}/{vpc}"), tree)
     });
     Ok(page.reply(view.settings, "SecurityGroupVpcAssociations", entries.collect()))
-}
-
-pub(crate) fn images(view: &View<'_>, params: &Tree) -> Result<Tree, ApiError> {
-    dry_run(params)?;
-    let wanted = params.texts_of("ImageIds");
-    let known = &view.state.network.images;
-    if let Some(id) = wanted.iter().find(|id| !known.contains_key(*id)) {
-        return Err(ApiError::refused(
-            "InvalidAMIID.NotFound",
-            format!("The image id '[{id}]' does not exist"),
-        ));
-    }
-    let filters = Filters::read(params, &["image-id", "name", "architecture", "state", "root-device-name"])?;
-    let page = Page::results(params, 1, 1000)?;
-    let entries = known.values().filter(|image| {
-        (wanted.is_empty() || wanted.contains(&image.id))
-            && filters.match_all(&image.tags, |name| {
-                let value = match name {
-                    "image-id" => &image.id,
-                    "name" => &image.name,
-                    "architecture" => &image.architecture,
-                    "state" => "available",
-                    _ => &image.root_device,
-                };
-                vec![value.to_owned()]
-            })
-    });
-    let entries = entries.map(|image| {
-        let root = Tree::new()
-            .with("DeviceName", &image.root_device)
-            .with("Ebs", Tree::new().with("VolumeSize", 20).with("VolumeType", "gp3"));
-        let tree = Tree::new()
-            .with("ImageId", &image.id)
-            .with("Name", &image.name)
-            .with("State", "available")
-            .with("Architecture", &image.architecture)
-            .with("OwnerId", &view.scope.account)
-            .with("RootDeviceName", &image.root_device)
-            .with("RootDeviceType", "ebs")
-            .with("BlockDeviceMappings", vec![root])
-            .with("Tags", tags::render(&image.tags));
-        (image.id.clone(), tree)
-    });
-    Ok(page.reply(view.settings, "Images", entries.collect()))
 }
 
 pub(crate) fn instance_types(view: &View<'_>, params: &Tree) -> Result<Tree, ApiError> {

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::{iam_api, shared::Shared};
 use crate::{
     DEFAULT_ACCOUNT, Fault, LogFilter, Scope, Simulator,
-    ec2::{Image, InstanceType, SecurityGroup, Subnet},
+    ec2::{Image, InstanceType, SecurityGroup, Snapshot, Subnet},
     timestamp,
 };
 
@@ -211,6 +211,8 @@ async fn resource(
             "security-groups" => serde_json::from_value::<SecurityGroup>(body)
                 .map(|own| simulator.put_security_group(&scope, own)),
             "images" => serde_json::from_value::<Image>(body).map(|own| simulator.put_image(&scope, own)),
+            "snapshots" => serde_json::from_value::<Snapshot>(body)
+                .map(|own| simulator.put_snapshot(&scope, &own.id, own.volume_size)),
             "instance-types" => serde_json::from_value::<InstanceType>(body)
                 .map(|own| simulator.put_instance_type(&scope, own)),
             "instance-profiles" => {

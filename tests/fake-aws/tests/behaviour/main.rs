@@ -57,3 +57,5 @@ mod tags;
 mod templates;
 #[cfg(test)]
 mod throttle;
+#[cfg(test)]
+mod volumes;

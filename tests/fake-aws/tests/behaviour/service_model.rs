@@ -119,6 +119,7 @@ fn story(kit: &Kit) -> Vec<(Service, &'static str, Tree)> {
         (Ec2, "DescribeSecurityGroups", Tree::new()),
         (Ec2, "DescribeSecurityGroupVpcAssociations", Tree::new()),
         (Ec2, "DescribeImages", Tree::new()),
+        (Ec2, "DescribeSnapshots", Tree::new()),
         (Ec2, "DescribeInstanceTypes", Tree::new()),
         (Ec2, "DescribeInstanceTypeOfferings", Tree::new()),
         (Ec2, "DescribeInstances", Tree::new()),

@@ -380,6 +380,12 @@ impl Cloud for SimulatedCloud {
         Ok(reply.and_then(|reply| reply.items_of("Images").iter().find_map(replies::image)))
     }
 
+    async fn snapshot_gib(&self, id: &str) -> Result<Option<i32>> {
+        let params = Tree::new().with("SnapshotIds", vec![id]);
+        let reply = self.find(Service::Ec2, "DescribeSnapshots", params).await?;
+        Ok(reply.and_then(|reply| reply.items_of("Snapshots").iter().find_map(replies::snapshot_gib)))
+    }
+
     async fn parameter(&self, name: &str) -> Result<Option<String>> {
         let params = Tree::new().with("Name", name);
         let reply = self.find(Service::Ssm, "GetParameter", params).await?;

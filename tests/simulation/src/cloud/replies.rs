@@ -9,10 +9,11 @@ use std::{
 
 use capasg_cloud::{
     ActivityStatus, BlockDevice, Capacity, CloudError, Gpu, Group, GroupSettings, GroupTag, HealthStatus,
-    Image, Instance, InstanceFacts, InstanceRefresh, InstanceState, InstanceType, InstancesDistribution,
-    Launch, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion, LifecycleHook, LifecycleState,
-    MaintenancePolicy, MetadataOptions, MixedInstances, Page, PurchaseOption, RefreshStatus, Result,
-    ScalingActivity, SecurityGroup, Subnet, TemplateRef, UserData, health_checks, zone_and_subnet,
+    Image, ImageBlockDevice, ImageVolume, Instance, InstanceFacts, InstanceRefresh, InstanceState,
+    InstanceType, InstancesDistribution, Launch, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion,
+    LifecycleHook, LifecycleState, MaintenancePolicy, MetadataOptions, MixedInstances, Page, PurchaseOption,
+    RefreshStatus, Result, ScalingActivity, SecurityGroup, Subnet, TemplateRef, UserData, health_checks,
+    zone_and_subnet,
 };
 use capasg_fake_aws::Tree;
 use chrono::{DateTime, Utc};
@@ -340,16 +341,31 @@ pub(super) fn security_group(tree: &Tree) -> Option<SecurityGroup> {
 }
 
 pub(super) fn image(tree: &Tree) -> Option<Image> {
-    let root = own(tree, "RootDeviceName");
-    let is_root = |mapping: &&Tree| root.is_some() && own(mapping, "DeviceName") == root;
-    let mapping = tree.items_of("BlockDeviceMappings").iter().find(is_root);
     Some(Image {
         id: own(tree, "ImageId")?,
-        root_volume_gib: mapping.and_then(|mapping| small(mapping.get("Ebs")?, "VolumeSize")),
-        root_device_name: root,
+        root_device_name: own(tree, "RootDeviceName"),
         architecture: own(tree, "Architecture"),
         is_windows: tree.text_of("Platform") == Some("windows"),
+        block_devices: tree.items_of("BlockDeviceMappings").iter().filter_map(image_block_device).collect(),
     })
+}
+
+fn image_block_device(tree: &Tree) -> Option<ImageBlockDevice> {
+    Some(ImageBlockDevice {
+        device_name: own(tree, "DeviceName")?,
+        virtual_name: own(tree, "VirtualName"),
+        volume: tree.get("Ebs").map(|ebs| ImageVolume {
+            size_gib: small(ebs, "VolumeSize"),
+            volume_type: own(ebs, "VolumeType"),
+            encrypted: ebs.flag_of("Encrypted").unwrap_or_default(),
+            snapshot_id: own(ebs, "SnapshotId"),
+            delete_on_termination: ebs.flag_of("DeleteOnTermination").unwrap_or(true),
+        }),
+    })
+}
+
+pub(super) fn snapshot_gib(tree: &Tree) -> Option<i32> {
+    small(tree, "VolumeSize")
 }
 
 pub(super) fn instance_type(api: &'static str, tree: &Tree) -> Result<InstanceType> {

@@ -268,7 +268,7 @@ fn template_data(data: &LaunchTemplateData) -> Tree {
 fn block_device(device: &BlockDevice) -> Tree {
     let ebs = Tree::new()
         .with_opt("VolumeSize", device.size_gib)
-        .with("VolumeType", &device.volume_type)
+        .with_opt("VolumeType", Some(device.volume_type.as_str()).filter(|value| !value.is_empty()))
         .with_opt("Iops", device.iops)
         .with_opt("Throughput", device.throughput_mibps)
         .with_opt("Encrypted", device.encrypted)

@@ -143,13 +143,7 @@ async fn a_deregistered_image_is_reported_and_recovers() -> Result<()> {
         "ImageUnusable",
         "The AMI ID ami-0a1b2c3d does not exist.",
         |world, _| {
-            let image = capasg_fake_aws::ec2::Image {
-                id: "ami-0a1b2c3d".to_owned(),
-                name: "node".to_owned(),
-                architecture: "x86_64".to_owned(),
-                root_device: "/dev/xvda".to_owned(),
-                tags: BTreeMap::new(),
-            };
+            let image = capasg_fake_aws::ec2::Image::new("ami-0a1b2c3d", "node", "x86_64");
             world.simulator.put_image(&world.scope(), image);
         },
     )

@@ -52,6 +52,7 @@ mod unreached;
 mod unreferenced;
 mod upgrade;
 mod user_data;
+mod volumes;
 mod zones;
 
 use anyhow::Result;

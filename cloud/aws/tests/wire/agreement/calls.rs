@@ -32,6 +32,7 @@ pub enum Call {
     SecurityGroups(Selector, Token),
     IsAssociated(String, String),
     Image(String),
+    SnapshotGib(String),
     Parameter(String),
     QueueUrl(String),
     Receive(String, Duration, Duration),
@@ -62,6 +63,7 @@ impl Call {
             }
             Self::IsAssociated(group, vpc) => shown(&cloud.is_associated(group, vpc).await?),
             Self::Image(id) => shown(&cloud.image(id).await?),
+            Self::SnapshotGib(id) => shown(&cloud.snapshot_gib(id).await?),
             Self::Parameter(name) => shown(&cloud.parameter(name).await?),
             Self::QueueUrl(name) => shown(&queue.url(name).await?),
             Self::Receive(url, wait, hidden) => {
@@ -151,6 +153,7 @@ fn reads() -> Vec<Operation> {
             (text(), text()).prop_map(|(group, vpc)| Call::IsAssociated(group, vpc)),
         ),
         of(Ec2, "DescribeImages", text().prop_map(Call::Image)),
+        of(Ec2, "DescribeSnapshots", text().prop_map(Call::SnapshotGib)),
         of(Ssm, "GetParameter", text().prop_map(Call::Parameter)),
     ]
 }

@@ -6,7 +6,7 @@ mod prune;
 
 use std::collections::BTreeMap;
 
-use capasg_cloud::{LaunchTemplateVersion, TemplateRef, Write};
+use capasg_cloud::{LaunchTemplateData, LaunchTemplateVersion, TemplateRef, Write};
 
 use crate::machine_pool::model::memory::unknown_versions::Missing;
 use crate::machine_pool::model::ownership::template_not_owned;
@@ -57,7 +57,7 @@ pub fn decide(input: &Input<'_>) -> (Pin, Part) {
         }),
         Known::Present(ObservedTemplate { id, versions, has_all_versions, .. }) => {
             let stamp = stamp.clone().following(previous_stamp(observed).as_ref());
-            if let Some(number) = version_with(observed, versions, &stamp) {
+            if let Some(number) = version_with(observed, versions, data, &stamp) {
                 let version = TemplateRef { id: id.clone(), version: Some(number) };
                 return (Pin::Version(version), Part::default());
             }
@@ -113,15 +113,23 @@ fn client_token(desired: &Desired, observed: &Observed, stamp: &Stamp) -> String
 }
 
 /// The version that holds exactly the content of `stamp`, with the same record of its bootstrap spec. If there are several,
-/// it is the one that the group is pinned to, since another would change the group, or else the newest.
+/// it is the one that the group is pinned to, since another would change the group, or else the newest. A version of an
+/// earlier release does not encrypt the other volumes of the image: the group is not pinned to it again.
 fn version_with(
     observed: &Observed,
     versions: &BTreeMap<i64, LaunchTemplateVersion>,
+    data: &LaunchTemplateData,
     stamp: &Stamp,
 ) -> Option<i64> {
     let description = stamp.to_string();
     let holds = |number: &i64| {
         versions.get(number).is_some_and(|version| version.description.as_deref() == Some(&description))
     };
-    pinned_version(observed).filter(holds).or_else(|| versions.keys().rev().copied().find(holds))
+    let encrypts = |number: &i64| {
+        let content = versions.get(number).and_then(|version| version.content.as_deref());
+        content.is_none_or(|content| content.encrypts_as(data))
+    };
+    let mut newest_first = versions.keys().rev().copied();
+    let pinned = pinned_version(observed).filter(holds);
+    pinned.or_else(|| newest_first.find(|number| holds(number) && encrypts(number)))
 }

@@ -32,7 +32,7 @@ pub fn compare(wanted: &LaunchTemplateData, seen: &LaunchTemplateData) -> Vec<Fi
         &joined(&wanted.security_group_ids),
         &joined(&seen.security_group_ids),
     );
-    devices(&mut list, &wanted.block_devices, &seen.block_devices);
+    devices(&mut list, &of_spec(&wanted.block_devices), &of_spec(&seen.block_devices));
     metadata(&mut list, wanted, seen);
     // These change in place: instances that are launched later have them.
     list.in_place("spec.instanceTypes", &wanted.instance_type, &seen.instance_type);
@@ -62,8 +62,13 @@ impl List {
     }
 }
 
+/// The devices that a field of the spec sets: not the other volumes of the image.
+fn of_spec(devices: &[BlockDevice]) -> Vec<&BlockDevice> {
+    devices.iter().filter(|device| !device.only_encrypts()).collect()
+}
+
 /// The first device is the image's root device.
-fn devices(list: &mut List, wanted: &[BlockDevice], seen: &[BlockDevice]) {
+fn devices(list: &mut List, wanted: &[&BlockDevice], seen: &[&BlockDevice]) {
     let root = wanted.first().map(|device| &device.device_name);
     let path = |device: &BlockDevice| {
         if root == Some(&device.device_name) {

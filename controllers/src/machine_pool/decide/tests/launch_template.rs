@@ -2,12 +2,15 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use capasg_cloud::{LaunchTemplateData, LaunchTemplateVersion, Write};
+use capasg_cloud::{BlockDevice, GroupChange, LaunchTemplateData, LaunchTemplateVersion, Write};
 
 use crate::machine_pool::decide::rollout::outdated;
 use crate::machine_pool::decide::testing::{self, Stage, cloud, stamp, version};
 use crate::machine_pool::model::stamp::Stamp;
-use crate::machine_pool::model::{Desired, DesiredLaunch, Known, ObservedTemplate, OutdatedReason};
+use crate::machine_pool::model::template_versions::differ_in_user_data_alone;
+use crate::machine_pool::model::{
+    Desired, DesiredLaunch, Known, ObservedTemplate, OutdatedReason, ResolvedImage,
+};
 
 /// A pool whose token was rotated, and the stamp of the version that has the new one.
 fn rotated() -> (Stage, Stamp) {
@@ -60,6 +63,73 @@ fn h2_a_newer_version_with_the_same_content_does_not_change_the_group() {
     add_version(&mut stage, &stamp("1"));
     let plan = stage.plan();
     assert!(cloud(&plan).is_empty(), "{plan:?}");
+}
+
+/// The version that a change pins the group to.
+fn pinned(change: &GroupChange) -> Option<i64> {
+    change.launch.as_ref()?.template.version
+}
+
+/// An upgrade of CAPASG changes nothing by itself: the version of the earlier release stays while the group is pinned to it.
+#[test]
+fn a_version_that_does_not_encrypt_volumes_of_the_image_is_not_pinned_again() {
+    let mut stage = Stage::new(3);
+    let image = ResolvedImage::with_volumes("/dev/xvda", &[("/dev/xvdb", 20)]);
+    let device = BlockDevice::encrypting("/dev/xvdb", image.volume("/dev/xvdb").unwrap(), None);
+    let encrypting = LaunchTemplateData { block_devices: vec![device], ..testing::data() };
+    let DesiredLaunch::Known { data, .. } = &mut stage.desired.launch else { panic!() };
+    **data = encrypting.clone();
+    let plan = stage.plan();
+    assert!(cloud(&plan).is_empty(), "{plan:?}");
+    // The desired state was another one meanwhile.
+    add_version(&mut stage, &stamp("2"));
+    stage.group().settings.launch.template.version = Some(2);
+    let plan = stage.plan();
+    let Some(Write::CreateLaunchTemplateVersion { data, description, .. }) = cloud(&plan).pop() else {
+        panic!("{plan:?}")
+    };
+    assert_eq!((&**data, description), (&encrypting, &stamp("1").to_string()));
+    if let Known::Present(ObservedTemplate { versions, .. }) = &mut stage.observed.template {
+        let content = Some(Arc::new(encrypting.without_user_data()));
+        versions.insert(3, LaunchTemplateVersion { content, ..version(3, &stamp("1")) });
+    }
+    let plan = stage.plan();
+    assert!(
+        matches!(cloud(&plan)[..], [Write::UpdateGroup { change, .. }] if pinned(change) == Some(3)),
+        "{plan:?}"
+    );
+    assert_eq!(outdated::outdated(&stage.desired, &stage.observed, stage.clock).count(), 0);
+}
+
+/// Another release may have created one of them, without what no hash contains.
+#[test]
+fn h2_versions_of_two_releases_may_differ_in_user_data_alone() {
+    type Edit = fn(&mut LaunchTemplateData);
+    let edits: [(Edit, bool); 3] = [
+        (
+            |data| {
+                let image = ResolvedImage::with_volumes("/dev/xvda", &[("/dev/xvdb", 20)]);
+                let volume = image.volume("/dev/xvdb").unwrap();
+                data.block_devices = vec![BlockDevice::encrypting("/dev/xvdb", volume, None)];
+            },
+            true,
+        ),
+        (|data| data.spot = true, true),
+        (|data| drop(data.tags.insert("team".to_owned(), "a".to_owned())), false),
+    ];
+    for (edit, is_alone) in edits {
+        let (mut stage, rotated) = rotated();
+        add_version(&mut stage, &rotated);
+        assert!(differ_in_user_data_alone(&stage.observed, 1, 2));
+        let Known::Present(ObservedTemplate { versions, .. }) = &mut stage.observed.template else {
+            panic!()
+        };
+        let mut content = testing::data().without_user_data();
+        edit(&mut content);
+        versions.get_mut(&2).unwrap().content = Some(Arc::new(content));
+        assert_eq!(differ_in_user_data_alone(&stage.observed, 1, 2), is_alone);
+        assert!(!differ_in_user_data_alone(&stage.observed, 1, 1));
+    }
 }
 
 /// A new leader, or one to which the pool was moved, knows nothing of the versions before it has read them.

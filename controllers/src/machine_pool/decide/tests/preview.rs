@@ -11,7 +11,7 @@ use crate::machine_pool::decide::{pool, preview, testing};
 use crate::machine_pool::model::call_kind::CallKind;
 use crate::machine_pool::model::launch_content::content_hash;
 use crate::machine_pool::model::stamp::Stamp;
-use crate::machine_pool::model::{DesiredLaunch, Input, Known, ObservedTemplate};
+use crate::machine_pool::model::{DesiredLaunch, Input, Known, ObservedTemplate, ResolvedImage};
 
 fn data(edit: impl FnOnce(&mut LaunchTemplateData)) -> LaunchTemplateData {
     let stage = Stage::new(0);
@@ -141,6 +141,22 @@ fn w2_w5_each_field_of_a_version_has_a_path() {
             assert_ne!(differences[0].seen, differences[0].wanted, "{path}");
         }
     }
+}
+
+/// The other volumes of the image are encrypted without a field of the spec: from the next version on, whatever makes it.
+#[test]
+fn volumes_of_the_image_are_no_change() {
+    let image = ResolvedImage::with_volumes("/dev/xvda", &[("/dev/xvdb", 20)]);
+    let device = BlockDevice::encrypting("/dev/xvdb", image.volume("/dev/xvdb").unwrap(), None);
+    let encrypted = data(|data| data.block_devices.push(device.clone()));
+    assert!(content::compare(&encrypted, &data(|_| {})).is_empty());
+    assert!(content::compare(&data(|_| {}), &encrypted).is_empty());
+    let set = data(|data| {
+        data.block_devices.push(BlockDevice { volume_type: "gp3".into(), ..device.clone() });
+    });
+    let differences = content::compare(&encrypted, &set);
+    let shown: Vec<_> = differences.iter().map(|one| (one.path.as_str(), one.wanted.as_str())).collect();
+    assert_eq!(shown, [("spec.machine.dataVolumes[/dev/xvdb]", "none")]);
 }
 
 /// The stamp of what the stage's version holds.

@@ -1,5 +1,7 @@
 //! Makes the desired state from a pool's spec, its MachinePool and the resolved references. Pure.
 
+mod block_devices;
+
 use std::collections::BTreeSet;
 
 use capasg_api::{
@@ -8,15 +10,16 @@ use capasg_api::{
     names::{TERMINATE_HOOK, annotations},
     pool::{
         AdoptionPolicy, ChangePolicy, DeletionPolicy, OnCloudTermination, OnPoolDeletion,
-        RebalanceRecommendationPolicy, RemediationPolicy, ResolvedVolume, ZoneRebalancePolicy,
+        RebalanceRecommendationPolicy, RemediationPolicy, ZoneRebalancePolicy,
     },
 };
 use capasg_cloud::{
-    BlockDevice, InstancesDistribution, LaunchTemplateData, LifecycleHook, MetadataOptions, MixedInstances,
-    UserData,
+    InstancesDistribution, LaunchTemplateData, LifecycleHook, MetadataOptions, MixedInstances, UserData,
 };
 use chrono::TimeDelta;
 use kube::ResourceExt;
+
+use block_devices::block_devices;
 
 use crate::machine_pool::model::launch_content::{content_hash, rollout_hash};
 use crate::machine_pool::model::stamp::{SpecSeen, Stamp};
@@ -161,8 +164,6 @@ fn launch(
         return DesiredLaunch::Unknown;
     };
     let machine = &spec.machine;
-    let root = device(&machine.root_volume(), &image.root_device);
-    let data_volumes = machine.data_volumes();
     let options = machine.metadata_options();
     let data = LaunchTemplateData {
         image_id: image.id.clone(),
@@ -170,9 +171,7 @@ fn launch(
         iam_instance_profile: machine.iam_instance_profile.clone(),
         key_name: machine.ssh_key_name.clone(),
         security_group_ids: references.security_groups.clone(),
-        block_devices: std::iter::once(root)
-            .chain(data_volumes.iter().map(|v| device(v, v.device_name.as_deref().unwrap_or_default())))
-            .collect(),
+        block_devices: block_devices(machine, image),
         metadata_options: MetadataOptions {
             http_tokens: options.http_tokens.as_str().to_owned(),
             http_put_response_hop_limit: options.http_put_response_hop_limit,
@@ -196,21 +195,6 @@ fn launch(
         }),
     };
     DesiredLaunch::Known { data: Box::new(data), stamp, has_user_data: bootstrap.data.is_some() }
-}
-
-fn device(volume: &ResolvedVolume, device_name: &str) -> BlockDevice {
-    let settings = &volume.settings;
-    BlockDevice {
-        device_name: device_name.to_owned(),
-        size_gib: settings.size_gib,
-        volume_type: settings.volume_type.as_str().to_owned(),
-        iops: settings.iops,
-        throughput_mibps: settings.throughput_mibps,
-        encrypted: settings.encrypted,
-        kms_key_id: settings.kms_key_id.clone(),
-        snapshot_id: volume.snapshot_id.clone(),
-        delete_on_termination: settings.delete_on_termination,
-    }
 }
 
 #[cfg(test)]

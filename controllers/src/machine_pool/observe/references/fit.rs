@@ -96,7 +96,7 @@ mod tests {
             root_device: "/dev/xvda".to_owned(),
             architecture: architecture.map(str::to_owned),
             is_windows: false,
-            root_volume_gib: None,
+            block_devices: Vec::new(),
         }
     }
 

@@ -47,7 +47,7 @@ impl References {
                     root_device: image.root_device_name.unwrap_or_else(|| "/dev/xvda".to_owned()),
                     architecture: image.architecture,
                     is_windows: image.is_windows,
-                    root_volume_gib: image.root_volume_gib,
+                    block_devices: image.block_devices,
                 });
             }
             Ok(None) => {

@@ -6,6 +6,7 @@ mod image;
 mod place;
 mod security_groups;
 mod subnets;
+mod volumes;
 mod vpc;
 
 use std::{collections::BTreeSet, time::Duration};
@@ -57,6 +58,7 @@ impl References {
         references.resolve_image(&place, owner, in_use.image, named).await;
         references.check_instance_types(&place).await;
         references.check_instance_profile(&place).await;
+        references.check_volumes(&place).await;
         // Nothing is created from a spec of which something is known to be wrong.
         references.holds_launch |= !place.is_created() && !references.findings.is_empty();
         Ok(references)

@@ -1,0 +1,249 @@
+//! Machine images with their block devices, and the snapshots of these.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Filters, Network, dry_run, tags};
+use crate::{ApiError, Tree, pages::Page, region::View};
+
+/// Size in GiB of the root volume of an image without block devices of its own.
+const ROOT_GIB: u32 = 20;
+
+/// A machine image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Image {
+    /// For example `ami-0a1b2c3d`.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// `x86_64` or `arm64`.
+    pub architecture: String,
+    /// Device name of the root volume.
+    pub root_device: String,
+    /// All block devices; an image with none has a root volume of 20 GiB.
+    #[serde(default)]
+    pub block_devices: Vec<ImageDevice>,
+    /// Whether it boots Windows.
+    #[serde(default)]
+    pub windows: bool,
+    /// Whether it is shared without its snapshots, as public images are.
+    #[serde(default)]
+    pub private_snapshots: bool,
+    /// Tags.
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
+}
+
+/// A block device of an image. One with neither a volume nor a virtual name is suppressed (`NoDevice`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ImageDevice {
+    /// For example `/dev/xvdb`.
+    pub device_name: String,
+    /// `ephemeral0` and so on: a volume of the instance store.
+    #[serde(default)]
+    pub virtual_name: Option<String>,
+    /// An EBS volume.
+    #[serde(default)]
+    pub ebs: Option<ImageVolume>,
+}
+
+/// An EBS volume that instances of an image have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ImageVolume {
+    /// In GiB.
+    pub volume_size: u32,
+    /// For example `gp2`.
+    pub volume_type: String,
+    /// Whether its snapshot is encrypted.
+    #[serde(default)]
+    pub encrypted: bool,
+    /// What it is made from.
+    #[serde(default)]
+    pub snapshot: Option<Snapshot>,
+    /// Whether it ends with its instance.
+    pub delete_on_termination: bool,
+}
+
+/// A snapshot of a volume.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Snapshot {
+    /// For example `snap-0a1b2c3d`.
+    pub id: String,
+    /// In GiB: no volume made from it may be smaller.
+    pub volume_size: u32,
+}
+
+impl ImageVolume {
+    /// A volume of type gp2 that ends with its instance.
+    #[must_use]
+    pub fn new(volume_size: u32, snapshot: Option<Snapshot>) -> Self {
+        let volume_type = "gp2".to_owned();
+        Self { volume_size, volume_type, encrypted: false, snapshot, delete_on_termination: true }
+    }
+}
+
+impl ImageDevice {
+    /// An EBS volume.
+    #[must_use]
+    pub fn volume(device_name: &str, volume: ImageVolume) -> Self {
+        Self { device_name: device_name.to_owned(), virtual_name: None, ebs: Some(volume) }
+    }
+}
+
+impl Image {
+    /// An image with the usual root device.
+    #[must_use]
+    pub fn new(id: &str, name: &str, architecture: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            architecture: architecture.to_owned(),
+            root_device: "/dev/xvda".to_owned(),
+            block_devices: Vec::new(),
+            windows: false,
+            private_snapshots: false,
+            tags: BTreeMap::new(),
+        }
+    }
+
+    /// The same with EBS volumes, each with its device name, its size, and that of the snapshot that it is made from. The
+    /// first is the root volume. Bottlerocket has `/dev/xvda` with 2 and 2 GiB, and `/dev/xvdb` with 20 and 1.
+    #[must_use]
+    pub fn with_volumes(mut self, volumes: &[(&str, u32, u32)]) -> Self {
+        let number = self.id.trim_start_matches("ami-").to_owned();
+        let devices = volumes.iter().enumerate().map(|(index, (device_name, volume_size, snapshot_size))| {
+            let snapshot = Snapshot { id: format!("snap-{number}{index:x}"), volume_size: *snapshot_size };
+            ImageDevice::volume(device_name, ImageVolume::new(*volume_size, Some(snapshot)))
+        });
+        self.block_devices = devices.collect();
+        if let Some((root, ..)) = volumes.first() {
+            (*root).clone_into(&mut self.root_device);
+        }
+        self
+    }
+
+    /// Its block devices.
+    pub(crate) fn devices(&self) -> Vec<ImageDevice> {
+        if self.block_devices.is_empty() {
+            let root = ImageVolume { volume_type: "gp3".to_owned(), ..ImageVolume::new(ROOT_GIB, None) };
+            return vec![ImageDevice::volume(&self.root_device, root)];
+        }
+        self.block_devices.clone()
+    }
+
+    fn snapshots(&self) -> impl Iterator<Item = (&Snapshot, bool)> {
+        let volumes = self.block_devices.iter().filter_map(|device| device.ebs.as_ref());
+        volumes.filter_map(|volume| Some((volume.snapshot.as_ref()?, volume.encrypted)))
+    }
+}
+
+impl ImageDevice {
+    fn render(&self) -> Tree {
+        let is_suppressed = self.ebs.is_none() && self.virtual_name.is_none();
+        let ebs = self.ebs.as_ref().map(|volume| {
+            Tree::new()
+                .with("DeleteOnTermination", volume.delete_on_termination)
+                .with_opt("SnapshotId", volume.snapshot.as_ref().map(|snapshot| snapshot.id.as_str()))
+                .with("VolumeSize", volume.volume_size)
+                .with("VolumeType", &volume.volume_type)
+                .with("Encrypted", volume.encrypted)
+        });
+        Tree::new()
+            .with("DeviceName", &self.device_name)
+            .with_opt("VirtualName", self.virtual_name.as_deref())
+            .with_opt("Ebs", ebs)
+            .with_opt("NoDevice", is_suppressed.then_some(""))
+    }
+}
+
+impl Network {
+    /// A snapshot, also one that is not shared with the account.
+    pub(crate) fn snapshot(&self, id: &str) -> Option<Snapshot> {
+        let mut of_images = self.images.values().flat_map(Image::snapshots).map(|(snapshot, _)| snapshot);
+        let own = self.snapshots.get(id);
+        own.or_else(|| of_images.find(|snapshot| snapshot.id == id)).cloned()
+    }
+
+    /// The snapshots that the account may see, and whether each is encrypted.
+    fn visible_snapshots(&self) -> BTreeMap<&str, (&Snapshot, bool)> {
+        let shared = self.images.values().filter(|image| !image.private_snapshots).flat_map(Image::snapshots);
+        let own = self.snapshots.values().map(|snapshot| (snapshot, false));
+        shared.chain(own).map(|(snapshot, encrypted)| (snapshot.id.as_str(), (snapshot, encrypted))).collect()
+    }
+}
+
+pub(crate) fn images(view: &View<'_>, params: &Tree) -> Result<Tree, ApiError> {
+    dry_run(params)?;
+    let wanted = params.texts_of("ImageIds");
+    let known = &view.state.network.images;
+    if let Some(id) = wanted.iter().find(|id| !known.contains_key(*id)) {
+        return Err(ApiError::refused(
+            "InvalidAMIID.NotFound",
+            format!("The image id '[{id}]' does not exist"),
+        ));
+    }
+    let filters = Filters::read(params, &["image-id", "name", "architecture", "state", "root-device-name"])?;
+    let page = Page::results(params, 1, 1000)?;
+    let entries = known.values().filter(|image| {
+        (wanted.is_empty() || wanted.contains(&image.id))
+            && filters.match_all(&image.tags, |name| {
+                let value = match name {
+                    "image-id" => &image.id,
+                    "name" => &image.name,
+                    "architecture" => &image.architecture,
+                    "state" => "available",
+                    _ => &image.root_device,
+                };
+                vec![value.to_owned()]
+            })
+    });
+    let entries = entries.map(|image| {
+        let tree = Tree::new()
+            .with("ImageId", &image.id)
+            .with("Name", &image.name)
+            .with("State", "available")
+            .with("Architecture", &image.architecture)
+            .with_opt("Platform", image.windows.then_some("windows"))
+            .with("OwnerId", &view.scope.account)
+            .with("RootDeviceName", &image.root_device)
+            .with("RootDeviceType", "ebs")
+            .with("BlockDeviceMappings", Tree::list(image.devices().iter().map(ImageDevice::render)))
+            .with("Tags", tags::render(&image.tags));
+        (image.id.clone(), tree)
+    });
+    Ok(page.reply(view.settings, "Images", entries.collect()))
+}
+
+pub(crate) fn snapshots(view: &View<'_>, params: &Tree) -> Result<Tree, ApiError> {
+    dry_run(params)?;
+    let wanted = params.texts_of("SnapshotIds");
+    let known = view.state.network.visible_snapshots();
+    if let Some(id) = wanted.iter().find(|id| !known.contains_key(id.as_str())) {
+        let words = format!("The snapshot '{id}' does not exist.");
+        return Err(ApiError::refused("InvalidSnapshot.NotFound", words));
+    }
+    let filters = Filters::read(params, &["snapshot-id", "status"])?;
+    let page = Page::results(params, 5, 1000)?;
+    let entries = known.values().filter(|(snapshot, _)| {
+        (wanted.is_empty() || wanted.contains(&snapshot.id))
+            && filters.match_all(&BTreeMap::new(), |name| {
+                vec![if name == "status" { "completed".to_owned() } else { snapshot.id.clone() }]
+            })
+    });
+    let entries = entries.map(|(snapshot, encrypted)| {
+        let tree = Tree::new()
+            .with("SnapshotId", &snapshot.id)
+            .with("VolumeId", "vol-ffffffff")
+            .with("VolumeSize", snapshot.volume_size)
+            .with("Encrypted", *encrypted)
+            .with("State", "completed")
+            .with("OwnerId", &view.scope.account);
+        (snapshot.id.clone(), tree)
+    });
+    Ok(page.reply(view.settings, "Snapshots", entries.collect()))
+}
