@@ -25,6 +25,12 @@ pub(super) enum Answer {
     Incomplete,
 }
 
+impl Answer {
+    pub(super) fn complete_if(complete: bool) -> Self {
+        if complete { Self::Complete } else { Self::Incomplete }
+    }
+}
+
 /// A call under way, held by its callers.
 type Flight<V> = Shared<BoxFuture<'static, Result<V>>>;
 type WeakFlight<V> = WeakShared<BoxFuture<'static, Result<V>>>;

@@ -47,11 +47,7 @@ fn all_found<T>(selector: &Selector, items: &Shared<T>) -> Answer {
         Selector::Ids(ids) => ids.len(),
         Selector::Tags(_) | Selector::Name(_) => 1,
     };
-    complete_if(items.len() >= requested.max(1))
-}
-
-pub(super) fn complete_if(complete: bool) -> Answer {
-    if complete { Answer::Complete } else { Answer::Incomplete }
+    Answer::complete_if(items.len() >= requested.max(1))
 }
 
 impl Lookups {
@@ -60,11 +56,11 @@ impl Lookups {
         Self {
             account: Cache::new(cadence.constant, negative, |(), _| Answer::Complete),
             associations: Cache::new(cadence.lookup, negative, |_, is_associated| {
-                complete_if(*is_associated)
+                Answer::complete_if(*is_associated)
             }),
             hooks: Cache::new(cadence.audit, negative, |_, _| Answer::Complete),
-            images: Cache::new(cadence.constant, negative, |_, found| complete_if(found.is_some())),
-            parameters: Cache::new(cadence.lookup, negative, |_, found| complete_if(found.is_some())),
+            images: Cache::new(cadence.constant, negative, |_, found| Answer::complete_if(found.is_some())),
+            parameters: Cache::new(cadence.lookup, negative, |_, found| Answer::complete_if(found.is_some())),
             security_groups: Cache::new(cadence.lookup, negative, all_found),
             // Absence is kept as well: a snapshot that another account does not share stays so.
             snapshots: Cache::new(cadence.constant, negative, |_, _| Answer::Complete),

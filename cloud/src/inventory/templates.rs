@@ -13,7 +13,10 @@ use tokio::time::Instant;
 use crate::{
     Clock, Gateway, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion, Result, Template, Write,
     Written,
-    inventory::{cache::Cache, cadence::Cadence, lookups::complete_if},
+    inventory::{
+        cache::{Answer, Cache},
+        cadence::Cadence,
+    },
 };
 
 pub(super) struct Templates {
@@ -25,7 +28,9 @@ impl Templates {
     /// `tag_key` is the key of a tag that the launch templates of all pools have.
     pub(super) fn new(cadence: &Cadence, tag_key: &'static str) -> Self {
         Self {
-            kept: Cache::new(cadence.audit, cadence.negative, |_, found| complete_if(found.is_some())),
+            kept: Cache::new(cadence.audit, cadence.negative, |_, found| {
+                Answer::complete_if(found.is_some())
+            }),
             listing: Arc::new(Listing::new(tag_key)),
         }
     }
