@@ -24,6 +24,7 @@ use super::{
     lease::Lease,
     policy,
     pool::{CLUSTER, NAMESPACE, Pool, pool_spec},
+    running::Running,
     setup::{Observers, Setup},
     watchdog::Watchdog,
 };
@@ -31,6 +32,7 @@ use crate::{
     ApiServer, Core, Invariants, Journal, Kind, Lag, Random, VirtualClock,
     capi::{CLUSTER_FINALIZER, MACHINE_POOL_FINALIZER},
     cloud::{Factory, Shared},
+    latency::Delays,
 };
 
 impl World {
@@ -78,27 +80,19 @@ impl World {
         }
         let journal = Arc::new(Journal::default());
         let random = Random::new(setup.seed);
-        let api = ApiServer::new(Arc::clone(&clock), Arc::clone(&journal), random.clone());
+        let delays = Delays::new(setup.seed, setup.latency);
+        let api =
+            ApiServer::delayed(Arc::clone(&clock), Arc::clone(&journal), random.clone(), delays.clone());
         let core = Core::new(Arc::clone(&api), simulator.clone(), Arc::clone(&clock));
         for kind in Kind::ALL {
             api.set_lag(kind, Lag { millis: setup.lag_millis, frozen: false });
         }
-        let shared = Shared::new(Arc::clone(&clock), Arc::clone(&journal));
-        // Those who look on and those who act in between are held by the world alone, which goes as a whole.
-        let act: Arc<dyn Fn() + Send + Sync> = {
-            let (api, core) = (Arc::downgrade(&api), Arc::downgrade(&core));
-            let (random, percent) = (random.clone(), setup.meanwhile_percent);
-            Arc::new(move || {
-                if let (Some(api), Some(core)) = (api.upgrade(), core.upgrade())
-                    && random.chance(percent)
-                {
-                    core.step();
-                    api.state().deliver();
-                }
-            })
-        };
-        shared.set_meanwhile(Arc::clone(&act));
-        api.set_meanwhile(act);
+        let shared = Shared::new(Arc::clone(&clock), Arc::clone(&journal), delays);
+        if setup.latency.is_none() {
+            let act = meanwhile(&api, &core, random.clone(), setup.meanwhile_percent);
+            shared.set_meanwhile(Arc::clone(&act));
+            api.set_meanwhile(act);
+        }
         let lease = Arc::new(Lease::default());
         let factory = Factory { simulator: simulator.clone(), shared, events: setup.events };
         let parts = Parts { factory, api: &api, clock: &clock, random: &random, lease: &lease };
@@ -142,6 +136,7 @@ impl World {
             resyncs: BTreeMap::new(),
             failures: BTreeMap::new(),
             core_saw: None,
+            running: Running::default(),
             invariants,
             lease,
             takeover: None,
@@ -157,6 +152,8 @@ impl World {
 
     /// The process ended and another begins: nothing is remembered, caches are filled anew.
     pub(super) fn restart(&mut self) {
+        self.running.clear();
+        let _ = self.journal.take_death();
         let parts = Parts {
             factory: self.factory.clone(),
             api: &self.api,
@@ -260,6 +257,25 @@ impl World {
         self.pools.push(pool.clone());
         pool
     }
+}
+
+/// Core acts between two calls of a reconcile. Those who look on and those who act in between are held by the world alone,
+/// which goes as a whole.
+fn meanwhile(
+    api: &Arc<ApiServer>,
+    core: &Arc<Core>,
+    random: Random,
+    percent: u64,
+) -> Arc<dyn Fn() + Send + Sync> {
+    let (api, core) = (Arc::downgrade(api), Arc::downgrade(core));
+    Arc::new(move || {
+        if let (Some(api), Some(core)) = (api.upgrade(), core.upgrade())
+            && random.chance(percent)
+        {
+            core.step();
+            api.state().deliver();
+        }
+    })
 }
 
 fn reference(group: &str, kind: &str, name: &str) -> ContractReference {

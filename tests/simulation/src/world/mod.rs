@@ -9,7 +9,9 @@ mod pair;
 mod people;
 mod policy;
 mod pool;
+mod reconcile;
 mod recording;
+mod running;
 mod schedule;
 mod setup;
 mod watchdog;
@@ -26,6 +28,7 @@ use tokio::sync::mpsc;
 use lease::Lease;
 pub use pair::{Moved, Pair};
 pub use pool::{Pool, pool_spec};
+use running::Running;
 pub use setup::{Observers, Setup};
 use watchdog::Watchdog;
 
@@ -61,6 +64,7 @@ pub struct World {
     resyncs: BTreeMap<ObjectKey, DateTime<Utc>>,
     failures: BTreeMap<ObjectKey, FailedOperations>,
     core_saw: Option<u64>,
+    running: Running,
     watchdog: Watchdog,
     invariants: Option<Arc<Invariants>>,
     lease: Arc<Lease>,
