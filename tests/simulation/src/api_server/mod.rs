@@ -4,6 +4,7 @@
 mod held;
 mod on_its_way;
 mod operators;
+mod past;
 mod port;
 mod store;
 mod writes;
@@ -28,6 +29,7 @@ pub use held::Objects;
 use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::{ResourceExt, core::DynamicObject};
 pub(crate) use operators::Operators;
+pub(crate) use past::Stale;
 pub use store::Lag;
 pub(crate) use store::{Expect, Ledger, Object, Store};
 

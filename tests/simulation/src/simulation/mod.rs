@@ -3,6 +3,7 @@
 
 mod act;
 mod by_aws;
+mod calm;
 mod generate;
 mod generate_acts;
 mod generate_events;
@@ -10,6 +11,7 @@ mod generate_others;
 mod generate_outages;
 mod generate_refreshes;
 mod identities;
+mod interruptions;
 mod live;
 mod odd;
 mod outcome;
@@ -33,7 +35,7 @@ use crate::{Trace, run};
 /// Lives through a seed's story. The same seed and options always go the same way.
 #[must_use]
 pub fn simulate(seed: u64, options: Options) -> Outcome {
-    let story = Story::of(seed);
+    let story = Story::with(seed, options.interruptions);
     guarded(seed, || run(live::live(&story, options)))
 }
 

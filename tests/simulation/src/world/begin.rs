@@ -17,6 +17,7 @@ use capasg_controllers::{
     machine,
 };
 use capasg_fake_aws::{Scope, Settings, Simulator};
+use chrono::TimeDelta;
 use kube::ResourceExt;
 
 use super::{
@@ -31,6 +32,7 @@ use super::{
 use crate::{
     ApiServer, Core, Invariants, Journal, Kind, Lag, Random, VirtualClock,
     capi::{CLUSTER_FINALIZER, MACHINE_POOL_FINALIZER},
+    clock::HostClock,
     cloud::{Factory, Shared},
     latency::Delays,
 };
@@ -70,7 +72,7 @@ impl World {
         let (clock, simulator) = (Arc::clone(&other.clock), other.simulator.clone());
         let world = Self::over(setup, clock, simulator, Observers::default());
         // The Nodes of instances that run have joined long ago.
-        world.core.state().join_time = chrono::TimeDelta::zero();
+        world.core.state().join_time = TimeDelta::zero();
         world
     }
 
@@ -87,13 +89,17 @@ impl World {
         for kind in Kind::ALL {
             api.set_lag(kind, Lag { millis: setup.lag_millis, frozen: false });
         }
+        if setup.latency.is_some() {
+            api.remember();
+        }
+        clock.set_off(TimeDelta::seconds(setup.clock_off_seconds));
         let shared = Shared::new(Arc::clone(&clock), Arc::clone(&journal), delays);
         if setup.latency.is_none() {
             let act = meanwhile(&api, &core, random.clone(), setup.meanwhile_percent);
             shared.set_meanwhile(Arc::clone(&act));
             api.set_meanwhile(act);
         }
-        let lease = Arc::new(Lease::default());
+        let lease = Arc::new(Lease::new(Arc::clone(&clock)));
         let factory = Factory { simulator: simulator.clone(), shared, events: setup.events };
         let parts = Parts { factory, api: &api, clock: &clock, random: &random, lease: &lease };
         let (context, inventories) = parts.controllers(setup.cadence, &observers);
@@ -137,6 +143,7 @@ impl World {
             failures: BTreeMap::new(),
             core_saw: None,
             running: Running::default(),
+            stale: None,
             invariants,
             lease,
             takeover: None,
@@ -175,7 +182,10 @@ impl World {
         self.queue.clear();
         self.resyncs.clear();
         self.failures.clear();
-        self.api.state().relist();
+        match self.stale.take() {
+            None => self.api.state().relist(),
+            Some(stale) => self.api.state().relist_old(stale),
+        }
     }
 
     /// The queue of the run, with a rule for everything.
@@ -293,7 +303,7 @@ struct Parts<'a> {
 
 impl Parts<'_> {
     fn controllers(&self, cadence: Cadence, observers: &Observers) -> (Arc<Context>, Arc<Inventories>) {
-        let clock: Arc<dyn Clock> = Arc::<VirtualClock>::clone(self.clock);
+        let clock: Arc<dyn Clock> = Arc::new(HostClock(Arc::clone(self.clock)));
         let inventories = Inventories::stepped(InventoryParts {
             factory: Arc::new(self.factory.clone()),
             guard: Arc::<Lease>::clone(self.lease),

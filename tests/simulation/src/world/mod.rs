@@ -2,6 +2,7 @@
 
 mod begin;
 mod checks;
+mod interrupt;
 mod lease;
 mod look;
 mod operators;
@@ -32,7 +33,7 @@ use running::Running;
 pub use setup::{Observers, Setup};
 use watchdog::Watchdog;
 
-use crate::{ApiServer, Core, Invariants, Journal, Random, VirtualClock, cloud::Factory};
+use crate::{ApiServer, Core, Invariants, Journal, Random, VirtualClock, api_server::Stale, cloud::Factory};
 
 /// Everything that takes part in a run.
 pub struct World {
@@ -65,6 +66,8 @@ pub struct World {
     failures: BTreeMap<ObjectKey, FailedOperations>,
     core_saw: Option<u64>,
     running: Running,
+    /// The next process lists from an old cache.
+    stale: Option<Stale>,
     watchdog: Watchdog,
     invariants: Option<Arc<Invariants>>,
     lease: Arc<Lease>,

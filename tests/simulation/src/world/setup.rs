@@ -29,6 +29,8 @@ pub struct Setup {
     pub meanwhile_percent: u64,
     /// How long calls take; without it a reconcile runs whole at one instant.
     pub latency: Option<Latency>,
+    /// How far the clock of the controllers' host is off from that of AWS and of the API server, in seconds.
+    pub clock_off_seconds: i64,
     /// Whether there is a queue to which all events come.
     pub events: bool,
     /// Whether rules are checked after every action.
@@ -50,6 +52,7 @@ impl Default for Setup {
             lag_millis: 20,
             meanwhile_percent: 20,
             latency: None,
+            clock_off_seconds: 0,
             events: false,
             watch: true,
             policy: true,
