@@ -6,6 +6,18 @@ use super::World;
 use crate::{Kind, api_server::Stale};
 
 impl World {
+    /// How many pools are being reconciled.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        self.running.reconciles()
+    }
+
+    /// Whether writes are on their way whose sender does not wait for them any more.
+    #[must_use]
+    pub fn has_late_writes(&self) -> bool {
+        self.next_landing().is_some()
+    }
+
     /// The next writes to the API server take effect, and their replies are lost.
     pub fn lose_kubernetes_replies(&self, count: u32) {
         self.api.lose_replies(count);

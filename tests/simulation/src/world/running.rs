@@ -91,8 +91,12 @@ impl Running {
 
     /// Whether a pool may be reconciled: a wake during its reconcile is followed up after that.
     pub(super) fn may_reconcile(&self, pool: &ObjectKey) -> bool {
-        !self.has(&Work::Reconcile(pool.clone()))
-            && self.count(|work| matches!(work, Work::Reconcile(_))) < CONCURRENCY
+        !self.has(&Work::Reconcile(pool.clone())) && self.reconciles() < CONCURRENCY
+    }
+
+    /// How many pools are being reconciled.
+    pub(super) fn reconciles(&self) -> usize {
+        self.count(|work| matches!(work, Work::Reconcile(_)))
     }
 
     /// What is over by now.

@@ -198,7 +198,7 @@ impl World {
     }
 
     /// When writes land whose sender does not wait for them.
-    fn next_landing(&self) -> Option<DateTime<Utc>> {
+    pub(super) fn next_landing(&self) -> Option<DateTime<Utc>> {
         let landing = self.api.state().next_landing();
         [landing, self.factory.shared.next_arrival()].into_iter().flatten().min()
     }
