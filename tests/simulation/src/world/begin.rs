@@ -160,7 +160,10 @@ impl World {
     /// The process ended and another begins: nothing is remembered, caches are filled anew.
     pub(super) fn restart(&mut self) {
         self.running.clear();
-        let _ = self.journal.take_death();
+        if self.is_concurrent() {
+            // It may have died since the last look.
+            let _ = self.journal.take_death();
+        }
         let parts = Parts {
             factory: self.factory.clone(),
             api: &self.api,
