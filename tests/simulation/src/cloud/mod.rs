@@ -18,7 +18,7 @@ use capasg_cloud::{
 use capasg_fake_aws::{ApiError, Call, Effect, Fault, Scope, Service, Simulator, Tree};
 
 use crate::{
-    Entry, Journal, Port, VirtualClock,
+    Entry, Port, VirtualClock,
     journal::Moment,
     latency::{Delays, pass},
 };
