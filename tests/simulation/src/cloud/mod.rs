@@ -17,12 +17,8 @@ use capasg_cloud::{
 };
 use capasg_fake_aws::{ApiError, Call, Effect, Fault, Scope, Service, Simulator, Tree};
 
-use crate::{
-    Entry, Port, VirtualClock,
-    journal::Moment,
-    latency::{Delays, pass},
-};
-use on_its_way::OnItsWay;
+use crate::{Entry, Port, VirtualClock, journal::Moment, latency::Delays};
+use on_its_way::{OnItsWay, Reply};
 pub(crate) use shared::Shared;
 use shared::take;
 
@@ -73,23 +69,25 @@ impl SimulatedCloud {
 
     /// Sends a call, and gives its reply once that has arrived.
     async fn call(&self, service: Service, api: &'static str, params: Tree) -> Result<Tree> {
-        let (result, back) = self.send(service, api, params, None).await;
-        pass(back).await;
+        let (result, reply) = self.send(service, api, params, None).await;
+        reply.arrives().await;
         result
     }
 
-    /// Sends a call, which has its effect. Its reply takes so long to arrive.
+    /// Sends a call, which has its effect. Its reply is on its way.
     async fn send(
         &self,
         service: Service,
         api: &'static str,
         params: Tree,
         write: Option<&Write>,
-    ) -> (Result<Tree>, Duration) {
+    ) -> (Result<Tree>, Reply<'_>) {
         self.shared.meanwhile();
         self.simulator.set_time(self.shared.clock.now());
         self.shared.journal.called().await;
         let delay = self.shared.delays.draw(Port::Cloud);
+        let sent = self.shared.clock.now();
+        let reply = |lost: Duration| Reply::new(&self.shared, api, sent, delay.back + lost);
         let identity = &self.place.identity;
         let scope = Scope::account(&self.shared.account_of(identity), &self.place.region);
         let call = Call {
@@ -102,7 +100,7 @@ impl SimulatedCloud {
             wall_time: None,
         };
         if !delay.there.is_zero() {
-            OnItsWay::new(&self.shared, identity, write, &call, delay.there).arrives().await;
+            OnItsWay::new(&self.shared, (api, identity), write, &call, delay.there).arrives().await;
             self.simulator.set_time(self.shared.clock.now());
         }
         if take(&self.shared.silent) {
@@ -110,10 +108,10 @@ impl SimulatedCloud {
             std::future::pending::<()>().await;
         }
         if let Err(error) = self.shared.authenticate(api, identity) {
-            return (Err(error), delay.back);
+            return (Err(error), reply(Duration::ZERO));
         }
         match self.simulator.answer(call).result {
-            Ok(reply) => (Ok(reply), delay.back),
+            Ok(answer) => (Ok(answer), reply(Duration::ZERO)),
             Err(error) => {
                 let lost =
                     if error.is_lost() { self.shared.delays.lost(CALL_TIMEOUT) } else { Duration::ZERO };
@@ -123,7 +121,7 @@ impl SimulatedCloud {
                     ErrorClass::Transient | ErrorClass::Throttled | ErrorClass::Conflict
                 );
                 self.shared.journal.tell(Moment::Failed { api, is_rejected });
-                (Err(error), delay.back + lost)
+                (Err(error), reply(lost))
             }
         }
     }
@@ -165,7 +163,7 @@ impl Cloud for SimulatedCloud {
         if self.shared.delays.is_on() {
             self.shared.journal.tell(Moment::Sent { write });
         }
-        let (result, back) = self.send(service, write.api(), params, Some(write)).await;
+        let (result, reply) = self.send(service, write.api(), params, Some(write)).await;
         self.shared.journal.tell(Moment::Cloud { write });
         let at = self.shared.clock.now();
         let changed = result.is_ok() || result.as_ref().is_err_and(|error| error.outcome_unknown);
@@ -174,7 +172,7 @@ impl Cloud for SimulatedCloud {
             self.shared.journal.die().await;
         }
         self.shared.journal.wrote(Entry { at, port: Port::Cloud, what, changed }).await;
-        pass(back).await;
+        reply.arrives().await;
         Ok(WriteReply { written: written::written(write, &result?)?, request_id: None })
     }
 

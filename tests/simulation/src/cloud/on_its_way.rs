@@ -7,10 +7,13 @@ use std::{
 
 use capasg_cloud::{Clock, Identity, Write};
 use capasg_fake_aws::{Call, Service, Simulator};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Shared;
-use crate::journal::Moment;
+use crate::{journal::Moment, latency::pass};
+
+/// No call times out before (`Limits::read_timeout`).
+const TIMES_OUT: TimeDelta = TimeDelta::seconds(10);
 
 /// A request whose sender died or gave it up.
 pub(crate) struct Request {
@@ -22,6 +25,7 @@ pub(crate) struct Request {
 /// A request whose sender waits for the reply.
 pub(super) struct OnItsWay<'a> {
     shared: &'a Shared,
+    api: &'static str,
     identity: &'a Arc<Identity>,
     write: Option<&'a Write>,
     call: &'a Call,
@@ -33,12 +37,13 @@ pub(super) struct OnItsWay<'a> {
 impl<'a> OnItsWay<'a> {
     pub(super) fn new(
         shared: &'a Shared,
-        identity: &'a Arc<Identity>,
+        (api, identity): (&'static str, &'a Arc<Identity>),
         write: Option<&'a Write>,
         call: &'a Call,
         time: Duration,
     ) -> Self {
-        Self { shared, identity, write, call, time, due: shared.clock.now() + time, has_arrived: false }
+        let due = shared.clock.now() + time;
+        Self { shared, api, identity, write, call, time, due, has_arrived: false }
     }
 
     /// Waits until the request arrives.
@@ -50,8 +55,12 @@ impl<'a> OnItsWay<'a> {
 
 impl Drop for OnItsWay<'_> {
     fn drop(&mut self) {
+        if self.has_arrived {
+            return;
+        }
+        self.shared.gives_up(self.api, self.due - self.time);
         // A read changes nothing; a receive hides messages.
-        if self.has_arrived || self.write.is_none() && self.call.service != Service::Sqs {
+        if self.write.is_none() && self.call.service != Service::Sqs {
             return;
         }
         if let Some(write) = self.write {
@@ -63,7 +72,44 @@ impl Drop for OnItsWay<'_> {
     }
 }
 
+/// A reply that is on its way.
+pub(super) struct Reply<'a> {
+    shared: &'a Shared,
+    api: &'static str,
+    sent: DateTime<Utc>,
+    time: Duration,
+    has_arrived: bool,
+}
+
+impl<'a> Reply<'a> {
+    /// The reply to a call that was sent at a moment, which takes so long from now on.
+    pub(super) fn new(shared: &'a Shared, api: &'static str, sent: DateTime<Utc>, time: Duration) -> Self {
+        Self { shared, api, sent, time, has_arrived: false }
+    }
+
+    /// Waits until it arrives.
+    pub(super) async fn arrives(mut self) {
+        pass(self.time).await;
+        self.has_arrived = true;
+    }
+}
+
+impl Drop for Reply<'_> {
+    fn drop(&mut self) {
+        if !self.has_arrived {
+            self.shared.gives_up(self.api, self.sent);
+        }
+    }
+}
+
 impl Shared {
+    /// Nobody waits any longer for the reply to a call that was sent at a moment: it timed out, unless the process died.
+    fn gives_up(&self, api: &'static str, sent: DateTime<Utc>) {
+        if self.clock.now() - sent >= TIMES_OUT {
+            self.journal.tell(Moment::Failed { api, is_rejected: false });
+        }
+    }
+
     fn late(&self) -> MutexGuard<'_, Vec<Request>> {
         self.late.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -19,9 +19,10 @@ const AN_HOUR: i64 = 3600;
 pub(super) fn some(story: &mut Story) {
     let random = Random::new(story.seed ^ 0x0069_6e74_6572);
     story.setup.latency = Some(Latency {
-        typical_millis: [20, 60, 60, 150][random.index(4)],
-        slow_per_thousand: [0, 3, 3, 15][random.index(4)],
-        slow_millis: [2_000, 5_000, 9_000][random.index(3)],
+        typical_millis: [20, 60, 150, 600][random.index(4)],
+        slow_per_thousand: [0, 5, 20, 60][random.index(4)],
+        // The longest outlast the time-outs of the gateway.
+        slow_millis: [2_000, 8_000, 25_000][random.index(3)],
     });
     if random.chance(30) {
         story.setup.clock_off_seconds = if random.chance(50) { APART } else { -APART };
