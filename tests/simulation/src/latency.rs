@@ -1,7 +1,13 @@
 //! How long calls through a port take: drawn for each, and split between the way there and the way back, so that the world
 //! changes before the effect and between the effect and the reply.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use crate::{Port, Random};
 
@@ -18,7 +24,16 @@ pub struct Latency {
 
 /// Draws how long calls take, from a sequence of its own: whatever else a seed draws stays the same.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Delays(Option<(Latency, Random)>);
+pub(crate) struct Delays(Option<Drawn>);
+
+/// What delays are drawn from.
+#[derive(Debug, Clone)]
+struct Drawn {
+    latency: Latency,
+    random: Random,
+    /// No call takes longer than so many milliseconds from now on.
+    most: Arc<AtomicU64>,
+}
 
 /// How long one call takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,7 +47,16 @@ pub(crate) struct Delay {
 impl Delays {
     /// The delays of a run; without a latency there are none, and nothing is drawn.
     pub(crate) fn new(seed: u64, latency: Option<Latency>) -> Self {
-        Self(latency.map(|latency| (latency, Random::new(seed ^ 0x006c_6174_656e_6379))))
+        let random = Random::new(seed ^ 0x006c_6174_656e_6379);
+        let most = Arc::new(AtomicU64::new(u64::MAX));
+        Self(latency.map(|latency| Drawn { latency, random, most }))
+    }
+
+    /// From now on no call takes longer than this.
+    pub(crate) fn keep_within(&self, most: Duration) {
+        if let Some(drawn) = &self.0 {
+            drawn.most.store(u64::try_from(most.as_millis()).unwrap_or(u64::MAX), Ordering::SeqCst);
+        }
     }
 
     /// Whether calls take time.
@@ -42,12 +66,13 @@ impl Delays {
 
     /// How long the next call takes.
     pub(crate) fn draw(&self, port: Port) -> Delay {
-        let Some((latency, random)) = &self.0 else { return Delay::default() };
+        let Some(Drawn { latency, random, most }) = &self.0 else { return Delay::default() };
+        let limit = most.load(Ordering::SeqCst);
         let is_slow = random.below(1000) < latency.slow_per_thousand;
         let most = if is_slow { latency.slow_millis } else { latency.typical_millis };
         let most = match port {
-            Port::Cloud => most,
-            Port::Kubernetes => most / 4,
+            Port::Cloud => most.min(limit),
+            Port::Kubernetes => most.min(limit) / 4,
         };
         let least = most / 4;
         let all = least + random.below(most - least + 1);
@@ -58,7 +83,7 @@ impl Delays {
     /// How long a reply that never arrives is waited for: in half of all cases the connection is closed at once, otherwise
     /// the caller waits until its time-out.
     pub(crate) fn lost(&self, timeout: Duration) -> Duration {
-        let waits = self.0.as_ref().is_some_and(|(_, random)| random.chance(50));
+        let waits = self.0.as_ref().is_some_and(|drawn| drawn.random.chance(50));
         if waits { timeout } else { Duration::ZERO }
     }
 }
@@ -90,5 +115,8 @@ mod tests {
         assert!((400..600).contains(&slow), "{slow} of 1000 are slow");
         let kubernetes = delays.draw(Port::Kubernetes);
         assert!(kubernetes.there + kubernetes.back <= millis(1_000));
+        delays.clone().keep_within(millis(200));
+        let drawn = (0..1000).map(|_| delays.draw(Port::Cloud));
+        assert!(drawn.map(|delay| delay.there + delay.back).all(|all| all <= millis(200)));
     }
 }

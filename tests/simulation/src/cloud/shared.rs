@@ -23,7 +23,7 @@ pub(crate) struct Shared {
     rejected: Mutex<BTreeMap<String, String>>,
     pub(super) empty_lists: AtomicU32,
     pub(super) silent: AtomicU32,
-    pub(super) delays: Delays,
+    pub(crate) delays: Delays,
     /// Requests that were sent and whose senders do not wait for them any more.
     pub(super) late: Mutex<Vec<Request>>,
     /// Lets others act between two calls of a reconcile.

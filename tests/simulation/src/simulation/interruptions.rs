@@ -2,6 +2,8 @@
 //! writes without an answer, caches of the past, states that are never observed. They are drawn from a sequence of their own,
 //! so that a seed has the same story otherwise.
 
+use std::time::Duration;
+
 use chrono::TimeDelta;
 
 use super::{
@@ -12,6 +14,8 @@ use crate::{Kind, Latency, Random, World};
 
 /// How far a clock that nothing sets may be off.
 const APART: i64 = 15;
+/// Shorter than the shortest time-out of a call (`Limits::read_timeout`).
+const TIME_OUT: Duration = Duration::from_secs(8);
 /// A host whose clock was set to another time zone.
 const AN_HOUR: i64 = 3600;
 
@@ -55,8 +59,10 @@ pub(super) fn perform(world: &mut World, act: &Act) {
     }
 }
 
-/// A clock that is an hour off is set right. Calls go on to take time, and clocks to be seconds apart.
+/// A clock that is an hour off is set right, and no call outlasts its time-out any longer. Calls go on to take time, and
+/// clocks to be seconds apart.
 pub(super) fn end(world: &mut World) {
+    world.keep_calls_within(TIME_OUT);
     if world.clock.off().abs() > TimeDelta::seconds(APART) {
         world.restart_with_clock_off(TimeDelta::zero());
     }

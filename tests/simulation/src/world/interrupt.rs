@@ -1,5 +1,7 @@
 //! What interrupts: replies of the API server that are lost, watches that list again, caches and clocks of the past.
 
+use std::time::Duration;
+
 use chrono::TimeDelta;
 
 use super::World;
@@ -16,6 +18,11 @@ impl World {
     #[must_use]
     pub fn has_late_writes(&self) -> bool {
         self.next_landing().is_some()
+    }
+
+    /// From now on no call takes longer than this.
+    pub fn keep_calls_within(&self, most: Duration) {
+        self.factory.shared.delays.keep_within(most);
     }
 
     /// The next writes to the API server take effect, and their replies are lost.
