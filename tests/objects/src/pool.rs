@@ -177,10 +177,6 @@ pub fn valid_pools() -> Vec<ValidCase> {
             ),
         ),
         taken(
-            "pool-ephemeral-storage-of-windows",
-            with(minimal_pool(), "spec/machine/ephemeralStorageDeviceName", "xvdf"),
-        ),
-        taken(
             "pool-security-groups-by-name",
             with(
                 minimal_pool(),
@@ -214,7 +210,7 @@ pub fn valid_pools() -> Vec<ValidCase> {
         ),
         taken_change(
             "pool-ephemeral-storage-edited",
-            with(minimal_pool(), "spec/machine/ephemeralStorageDeviceName", "/dev/sda1"),
+            with(minimal_pool(), "spec/machine/ephemeralStorageDeviceName", "xvdf"),
             with(minimal_pool(), "spec/machine/ephemeralStorageDeviceName", "/dev/xvdb"),
         ),
         taken_change(

@@ -1,9 +1,13 @@
 //! Virtual time: tokio's paused clock, told as wall-clock time.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use capasg_cloud::Clock;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 
 /// Follows tokio's clock from the simulator's start of time on.
@@ -11,6 +15,17 @@ use tokio::time::Instant;
 pub struct VirtualClock {
     began: Instant,
     epoch: DateTime<Utc>,
+    /// How far the clock of the controllers' host is off.
+    off: Mutex<TimeDelta>,
+}
+
+/// The clock of the controllers' host, which may be off from that of AWS and of the API server.
+pub(crate) struct HostClock(pub(crate) Arc<VirtualClock>);
+
+impl Clock for HostClock {
+    fn now(&self) -> DateTime<Utc> {
+        self.0.now() + self.0.off()
+    }
 }
 
 impl VirtualClock {
@@ -18,7 +33,17 @@ impl VirtualClock {
     #[must_use]
     pub fn begin() -> Arc<Self> {
         let epoch = DateTime::from_timestamp(capasg_fake_aws::EPOCH, 0).unwrap_or_default();
-        Arc::new(Self { began: Instant::now(), epoch })
+        Arc::new(Self { began: Instant::now(), epoch, off: Mutex::default() })
+    }
+
+    /// How far the clock of the controllers' host is off.
+    pub(crate) fn off(&self) -> TimeDelta {
+        *self.off.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on the clock of the controllers' host is off that much.
+    pub(crate) fn set_off(&self, off: TimeDelta) {
+        *self.off.lock().unwrap_or_else(PoisonError::into_inner) = off;
     }
 
     /// Virtual time since the begin.

@@ -59,6 +59,11 @@ pub(crate) enum Moment<'a> {
         /// Whether it changed something.
         changed: bool,
     },
+    /// A write to the cloud is sent, and takes time to arrive.
+    Sent {
+        /// The write.
+        write: &'a Write,
+    },
     /// A write to the cloud was carried out, refused or lost.
     Cloud {
         /// The write.
@@ -240,6 +245,11 @@ impl Journal {
     /// Ends when the process dies.
     pub(crate) async fn death(&self) {
         self.crash.notified().await;
+    }
+
+    /// Whether the process died and nobody has asked yet.
+    pub(crate) fn has_died(&self) -> bool {
+        self.crashed.load(Ordering::SeqCst)
     }
 
     /// Whether the process died since this was last asked.

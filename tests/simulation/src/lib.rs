@@ -10,6 +10,7 @@ mod clock;
 mod cloud;
 mod invariants;
 mod journal;
+mod latency;
 mod random;
 pub mod simulation;
 mod world;
@@ -21,6 +22,7 @@ pub use cloud::SimulatedCloud;
 pub(crate) use invariants::within_limits;
 pub use invariants::{Invariants, Line, Trace, Violation, exceeded_limits};
 pub use journal::{Entry, Journal, Port};
+pub use latency::Latency;
 pub use random::Random;
 pub use world::{Moved, Observers, Pair, Pool, Setup, World, pool_spec};
 

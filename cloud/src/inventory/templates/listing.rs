@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::ControlFlow,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -47,11 +48,11 @@ impl Listing {
         name: &str,
         repeats: bool,
     ) -> Option<Template> {
-        if let Some(answer) = self.take_recent(name, repeats) {
+        if let ControlFlow::Break(answer) = self.take_recent(name, repeats) {
             return answer;
         }
         let _turn = self.turn.lock().await;
-        if let Some(answer) = self.take_recent(name, repeats) {
+        if let ControlFlow::Break(answer) = self.take_recent(name, repeats) {
             return answer;
         }
         let templates = self.list(clock, gateway).await.unwrap_or_else(|error| {
@@ -63,14 +64,14 @@ impl Listing {
         self.lock().templates.remove(name)
     }
 
-    /// The answer of a listing that serves this read; `None` if another listing has to begin.
-    fn take_recent(&self, name: &str, repeats: bool) -> Option<Option<Template>> {
+    /// Breaks with the answer, unless another listing has to begin.
+    fn take_recent(&self, name: &str, repeats: bool) -> ControlFlow<Option<Template>> {
         let mut listed = self.lock();
-        let at = listed.at?;
-        if at.elapsed() < SERVES_FOR {
-            return Some(listed.templates.remove(name));
+        match listed.at {
+            Some(at) if at.elapsed() < SERVES_FOR => ControlFlow::Break(listed.templates.remove(name)),
+            Some(_) if !repeats => ControlFlow::Break(None),
+            _ => ControlFlow::Continue(()),
         }
-        (!repeats).then_some(None)
     }
 
     async fn list(&self, clock: &Arc<dyn Clock>, gateway: &Gateway) -> Result<BTreeMap<String, Template>> {

@@ -171,7 +171,10 @@ fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
             return no(group_ready::GROUP_NOT_OWNED, group_not_owned(input, tags));
         }
         Some(Blocker::NotAdoptable { why }) => return no(group_ready::ADOPTION_BLOCKED, why.clone()),
-        Some(Blocker::Adopting) => return no(group_ready::ADOPTING, adopting(input)),
+        // A call that AWS rejects says more than what is pending.
+        Some(Blocker::Adopting) if memory.failed_calls.about(CallTopic::Group).is_none() => {
+            return no(group_ready::ADOPTING, adopting(input));
+        }
         Some(Blocker::GroupAbsentInstancesRun { instances }) => {
             let message = format!(
                 "the Auto Scaling group does not exist, but {} still running. The group is created again \

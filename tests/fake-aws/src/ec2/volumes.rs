@@ -63,7 +63,7 @@ pub(crate) fn launched(network: &Network, image: Option<&Image>, data: &Tree) ->
         }
         let before = of_image.remove(name);
         if let Some(ebs) = mapping.get("Ebs") {
-            volumes.push(merged(network, name, ebs, before)?);
+            volumes.push(merged(network, name, ebs, before.as_ref())?);
         }
     }
     volumes.extend(of_image.into_iter().map(|(device_name, own)| Volume {
@@ -79,18 +79,17 @@ pub(crate) fn launched(network: &Network, image: Option<&Image>, data: &Tree) ->
     Ok(volumes)
 }
 
-fn merged(network: &Network, name: &str, ebs: &Tree, before: Option<Mapped>) -> Result<Volume, String> {
+fn merged(network: &Network, name: &str, ebs: &Tree, before: Option<&Mapped>) -> Result<Volume, String> {
     let named = ebs.text_of("SnapshotId");
     // The snapshot of a test that did not put it is as large as its volume.
     let other = named.map(|id| network.snapshot(id).ok_or_else(|| id.to_owned()));
-    let (snapshot, encrypted) = match (&other, &before) {
+    let (snapshot, encrypted) = match (&other, before) {
         (Some(Ok(snapshot)), _) => (Some(snapshot.clone()), false),
-        (Some(Err(_)), _) => (None, false),
         (None, Some(before)) => (before.snapshot.clone(), before.encrypted),
-        (None, None) => (None, false),
+        (Some(Err(_)), _) | (None, None) => (None, false),
     };
     let asked = ebs.number_of("VolumeSize").and_then(|size| u32::try_from(size).ok());
-    let of_image = before.as_ref().filter(|_| named.is_none()).map(|before| before.size);
+    let of_image = before.filter(|_| named.is_none()).map(|before| before.size);
     let size = asked.or(of_image).or_else(|| snapshot.as_ref().map(|snapshot| snapshot.volume_size));
     if size.is_none() && named.is_none() {
         return Err(format!("Either snapshot ID or volume size must be provided for: {name}"));
@@ -101,7 +100,6 @@ fn merged(network: &Network, name: &str, ebs: &Tree, before: Option<Mapped>) -> 
             "Volume of size {size}GB is smaller than snapshot '{id}', expect size >= {volume_size}GB"
         ));
     }
-    let before = before.as_ref();
     Ok(Volume {
         device_name: name.to_owned(),
         size,

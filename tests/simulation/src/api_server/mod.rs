@@ -2,39 +2,38 @@
 //! collector, and caches that lag behind.
 
 mod held;
+mod on_its_way;
+mod operators;
+mod past;
 mod port;
 mod store;
 mod writes;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use capasg_api::{
-    ASGGuard, ASGGuardSpec, ASGIdentity, ASGMachine, ASGMachinePool,
+    ASGMachine, ASGMachinePool,
     capi::{Cluster, Machine, MachinePool, owner_machine_pool, pool_owner_of_machine},
-    guard::AdoptionRule,
-    identity::NamespaceSelection,
     names::{labels, must_format_value},
 };
 use capasg_cloud::Clock;
 use capasg_controllers::{
     ObjectKey,
-    kubernetes::{AccessKey, KubeEvent, KubeWrite},
+    kubernetes::{KubeEvent, KubeWrite},
 };
 use chrono::{DateTime, Utc};
 pub use held::Objects;
-use k8s_openapi::{
-    api::core::v1::Secret,
-    apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, OwnerReference},
-};
+use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::{ResourceExt, core::DynamicObject};
-use serde_json::Value;
+pub(crate) use operators::Operators;
+pub(crate) use past::Stale;
 pub use store::Lag;
 pub(crate) use store::{Expect, Ledger, Object, Store};
 
-use crate::{Journal, Random, VirtualClock};
+use crate::{Journal, Random, VirtualClock, latency::Delays};
 
 /// The kinds of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,40 +69,6 @@ pub struct Change {
     pub resource_version: String,
 }
 
-/// The name of the guard that allows everything.
-const EVERYTHING: &str = "everything";
-
-/// What operators say: objects without a namespace, and the Secrets of identities. They are read without a lag.
-#[derive(Default)]
-pub(crate) struct Operators {
-    pub(crate) identities: BTreeMap<String, Arc<ASGIdentity>>,
-    pub(crate) guards: BTreeMap<String, Arc<ASGGuard>>,
-    pub(crate) namespaces: BTreeMap<String, BTreeMap<String, String>>,
-    pub(crate) keys: BTreeMap<String, AccessKey>,
-    /// Specs by kind and name.
-    pub(crate) others: BTreeMap<(String, String), Value>,
-}
-
-impl Operators {
-    /// The guard by which an installation of an earlier release keeps working (docs/users/guards.md): everything is allowed.
-    fn of_an_earlier_release() -> Self {
-        let exists = LabelSelectorRequirement {
-            key: "kubernetes.io/metadata.name".to_owned(),
-            operator: "Exists".to_owned(),
-            values: None,
-        };
-        let every = LabelSelector { match_expressions: Some(vec![exists]), ..LabelSelector::default() };
-        let spec = ASGGuardSpec {
-            namespaces: NamespaceSelection { selector: Some(every), ..NamespaceSelection::default() },
-            instance_profiles: Some(vec!["*".to_owned()]),
-            adoption: Some(AdoptionRule::Allowed),
-            ..ASGGuardSpec::default()
-        };
-        let guard = Arc::new(ASGGuard::new(EVERYTHING, spec));
-        Self { guards: BTreeMap::from([(EVERYTHING.to_owned(), guard)]), ..Self::default() }
-    }
-}
-
 /// Everything that the API server holds.
 pub(crate) struct State {
     pub(crate) ledger: Ledger,
@@ -124,7 +89,9 @@ pub(crate) struct State {
     failures: u32,
     /// Whether the controllers' LISTs fail.
     fails_lists: bool,
-    /// Writes of a process that died, and when they land.
+    /// That many of the controllers' next writes take effect without an answer.
+    lost_replies: u32,
+    /// Writes of a process that died, or that their senders gave up, and when they land.
     late: Vec<(DateTime<Utc>, KubeWrite)>,
     /// What the garbage collector has seen of who owns what.
     collected: u64,
@@ -135,6 +102,7 @@ pub struct ApiServer {
     state: Mutex<State>,
     clock: Arc<VirtualClock>,
     journal: Arc<Journal>,
+    delays: Delays,
     /// Lets others act between two calls of a reconcile.
     meanwhile: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
 }
@@ -143,6 +111,16 @@ impl ApiServer {
     /// An empty API server.
     #[must_use]
     pub fn new(clock: Arc<VirtualClock>, journal: Arc<Journal>, random: Random) -> Arc<Self> {
+        Self::delayed(clock, journal, random, Delays::default())
+    }
+
+    /// An empty API server whose calls take time.
+    pub(crate) fn delayed(
+        clock: Arc<VirtualClock>,
+        journal: Arc<Journal>,
+        random: Random,
+        delays: Delays,
+    ) -> Arc<Self> {
         let state = State {
             ledger: Ledger::new(clock.now(), random),
             clusters: Store::new("Cluster"),
@@ -158,10 +136,11 @@ impl ApiServer {
             conflicts: 0,
             failures: 0,
             fails_lists: false,
+            lost_replies: 0,
             late: Vec::new(),
             collected: 0,
         };
-        Arc::new(Self { state: Mutex::new(state), clock, journal, meanwhile: Mutex::default() })
+        Arc::new(Self { state: Mutex::new(state), clock, journal, delays, meanwhile: Mutex::default() })
     }
 
     /// Changes what operators say, and wakes every pool, as the watches do.
@@ -218,10 +197,15 @@ impl ApiServer {
         self.state().failures += count;
     }
 
+    /// The controllers' next writes take effect, and their replies are lost.
+    pub fn lose_replies(&self, count: u32) {
+        self.state().lost_replies += count;
+    }
+
     /// Nothing fails any more that was to.
     pub fn forgive(&self) {
         let mut state = self.state();
-        (state.conflicts, state.failures) = (0, 0);
+        (state.conflicts, state.failures, state.lost_replies) = (0, 0, 0);
     }
 
     /// The events that were published, oldest first.

@@ -1,6 +1,6 @@
 //! The controllers' port on the model: cached reads from the lagging views, live reads and writes on the objects.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use capasg_api::{
@@ -20,14 +20,43 @@ use chrono::TimeDelta;
 use kube::ResourceExt;
 use serde_json::Value;
 
-use super::{ApiServer, writes};
-use crate::{Entry, Port, journal::Moment};
+use super::{ApiServer, on_its_way::OnItsWay, writes};
+use crate::{Entry, Port, journal::Moment, latency::pass};
+
+/// The API server answers any request within this time (`--request-timeout`); the client waits longer.
+const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// A reply that has yet to arrive.
+#[must_use]
+struct Reply(Duration);
+
+impl Reply {
+    /// Gives what was answered once it has arrived.
+    async fn with<T>(self, answer: T) -> T {
+        pass(self.0).await;
+        answer
+    }
+}
+
+/// What became of a write.
+struct Applied {
+    result: Result<bool>,
+    changed: bool,
+    reply: Reply,
+}
 
 impl ApiServer {
     /// A call of the controllers arrives: others had their turn meanwhile, and the API server may be down.
-    async fn arrive(&self, what: &str) -> Result<()> {
+    async fn arrive(&self, what: &str) -> Result<Reply> {
         self.meanwhile();
         self.journal.called().await;
+        let delay = self.delays.draw(Port::Kubernetes);
+        pass(delay.there).await;
+        self.receive(what).map(|()| Reply(delay.back))
+    }
+
+    /// The API server may be down.
+    fn receive(&self, what: &str) -> Result<()> {
         let mut state = self.state();
         if state.failures > 0 {
             state.failures -= 1;
@@ -38,21 +67,42 @@ impl ApiServer {
     }
 
     /// A LIST arrives.
-    async fn arrive_list(&self, what: &str) -> Result<()> {
-        self.arrive(what).await?;
+    async fn arrive_list(&self, what: &str) -> Result<Reply> {
+        let reply = self.arrive(what).await?;
         if !self.state().fails_lists {
-            return Ok(());
+            return Ok(reply);
         }
         let message = "too many requests, please try again later".to_owned();
         Err(KubeError::Other { what: what.to_owned(), message })
     }
 
-    async fn apply(&self, write: &KubeWrite) -> Result<bool> {
-        self.arrive(&write.what()).await?;
+    async fn apply(&self, write: &KubeWrite) -> Applied {
+        self.meanwhile();
+        self.journal.called().await;
+        let delay = self.delays.draw(Port::Kubernetes);
+        if !delay.there.is_zero() {
+            OnItsWay::new(self, write, delay.there).arrives().await;
+        }
+        let result = match self.receive(&write.what()) {
+            Ok(()) => self.carry_out(write).await,
+            Err(error) => Err(error),
+        };
+        let changed = matches!(result, Ok(true));
+        let mut state = self.state();
+        if result.is_ok() && state.lost_replies > 0 {
+            state.lost_replies -= 1;
+            let message = "connection closed before message completed".to_owned();
+            let lost = Err(KubeError::Other { what: write.what(), message });
+            let reply = Reply(delay.back + self.delays.lost(REQUEST_TIMEOUT));
+            return Applied { result: lost, changed, reply };
+        }
+        Applied { result, changed, reply: Reply(delay.back) }
+    }
+
+    async fn carry_out(&self, write: &KubeWrite) -> Result<bool> {
         if let Some(millis) = self.journal.take_late() {
-            self.state()
-                .late
-                .push((self.clock.now() + TimeDelta::milliseconds(millis.cast_signed()), write.clone()));
+            let due = self.clock.now() + TimeDelta::milliseconds(millis.cast_signed());
+            self.state().late.push((due, write.clone()));
             self.journal.die().await;
         }
         let mut state = self.state();
@@ -124,35 +174,44 @@ impl Kubernetes for ApiServer {
     }
 
     async fn list_asg_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<ASGMachine>>> {
-        self.arrive_list("listing ASGMachines").await?;
-        let (state, label) = (self.state(), must_format_value(&scope.machine_pool));
-        let all = state.asg_machines.iter().map(|(_, machine)| machine);
-        Ok(all
-            .filter(|machine| is_of_pool(machine, &scope.pool) && has_labels(machine.labels(), scope, &label))
-            .cloned()
-            .collect())
+        let reply = self.arrive_list("listing ASGMachines").await?;
+        let found = {
+            let (state, label) = (self.state(), must_format_value(&scope.machine_pool));
+            let all = state.asg_machines.iter().map(|(_, machine)| machine);
+            let is_in = |machine: &&Arc<ASGMachine>| {
+                is_of_pool(machine, &scope.pool) && has_labels(machine.labels(), scope, &label)
+            };
+            all.filter(is_in).cloned().collect()
+        };
+        Ok(reply.with(found).await)
     }
 
     async fn list_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<Machine>>> {
-        self.arrive_list("listing Machines").await?;
-        let (state, label) = (self.state(), must_format_value(&scope.machine_pool));
-        let all = state.machines.iter().map(|(_, machine)| machine);
-        Ok(all.filter(|machine| is_in_scope(machine, scope, &label)).cloned().collect())
+        let reply = self.arrive_list("listing Machines").await?;
+        let found = {
+            let (state, label) = (self.state(), must_format_value(&scope.machine_pool));
+            let all = state.machines.iter().map(|(_, machine)| machine);
+            all.filter(|machine| is_in_scope(machine, scope, &label)).cloned().collect()
+        };
+        Ok(reply.with(found).await)
     }
 
     async fn pool_exists(&self, key: &ObjectKey) -> Result<bool> {
-        self.arrive("reading an ASGMachinePool").await?;
-        Ok(self.state().pools.get(key).is_some())
+        let reply = self.arrive("reading an ASGMachinePool").await?;
+        let exists = self.state().pools.get(key).is_some();
+        Ok(reply.with(exists).await)
     }
 
     async fn get_cluster(&self, key: &ObjectKey) -> Result<Option<Arc<Cluster>>> {
-        self.arrive("reading a Cluster").await?;
-        Ok(self.state().clusters.get(key))
+        let reply = self.arrive("reading a Cluster").await?;
+        let found = self.state().clusters.get(key);
+        Ok(reply.with(found).await)
     }
 
     async fn bootstrap_data(&self, secret: &ObjectKey) -> Result<Option<BootstrapData>> {
-        self.arrive("reading bootstrap data").await?;
-        let Some(secret) = self.state().secrets.get(secret) else { return Ok(None) };
+        let reply = self.arrive("reading bootstrap data").await?;
+        let found = self.state().secrets.get(secret);
+        let Some(secret) = reply.with(found).await else { return Ok(None) };
         let entry =
             |key: &str| secret.data.as_ref().and_then(|data| data.get(key)).map(|value| value.0.clone());
         Ok(Some(BootstrapData {
@@ -163,22 +222,26 @@ impl Kubernetes for ApiServer {
     }
 
     async fn report_identity(&self, name: &str, status: &ASGIdentityStatus) -> Result<()> {
-        self.arrive("writing the status of an ASGIdentity").await?;
+        let reply = self.arrive("writing the status of an ASGIdentity").await?;
         if let Some(identity) = self.state().operators.identities.get_mut(name) {
             Arc::make_mut(identity).status = Some(status.clone());
         }
-        Ok(())
+        reply.with(Ok(())).await
     }
 
     async fn write(&self, write: &KubeWrite) -> Result<Option<String>> {
-        let result = self.apply(write).await;
-        let changed = matches!(result, Ok(true));
+        let Applied { result, changed, reply } = self.apply(write).await;
         self.journal.tell(Moment::Kubernetes { write, changed });
         self.journal
             .wrote(Entry { at: self.clock.now(), port: Port::Kubernetes, what: write.what(), changed })
             .await;
-        let KubeWrite::AnnotateRolloutStopped { pool, .. } = write else { return result.map(|_| None) };
-        result.map(|_| self.state().pools.get(pool).and_then(|pool| pool.resource_version()))
+        let version = match write {
+            KubeWrite::AnnotateRolloutStopped { pool, .. } => {
+                self.state().pools.get(pool).and_then(|pool| pool.resource_version())
+            }
+            _ => None,
+        };
+        reply.with(result.map(|_| version)).await
     }
 
     async fn event(&self, event: KubeEvent) {
@@ -209,23 +272,25 @@ impl AccessSource for ApiServer {
     }
 
     async fn referenced_spec(&self, _api_group: &str, _kind: &str, key: &ObjectKey) -> Result<Option<Value>> {
-        self.arrive("reading an object that is referred to").await?;
+        let reply = self.arrive("reading an object that is referred to").await?;
         let config = self.state().configs.get(key);
+        let config = reply.with(config).await;
         Ok(config.map(|config| config.data.get("spec").cloned().unwrap_or(Value::Null)))
     }
 
     async fn cluster_scoped_spec(&self, _: &str, kind: &str, name: &str) -> Result<Option<Value>> {
-        self.arrive("reading an identity").await?;
-        Ok(self.state().operators.others.get(&(kind.to_owned(), name.to_owned())).cloned())
+        let reply = self.arrive("reading an identity").await?;
+        let found = self.state().operators.others.get(&(kind.to_owned(), name.to_owned())).cloned();
+        Ok(reply.with(found).await)
     }
 
     async fn access_key(&self, secret: &SecretPlace) -> Result<Option<AccessKey>> {
-        self.arrive("reading an access key").await?;
-        Ok(self.state().operators.keys.get(&secret.name).cloned())
+        let reply = self.arrive("reading an access key").await?;
+        let found = self.state().operators.keys.get(&secret.name).cloned();
+        Ok(reply.with(found).await)
     }
 
     async fn may_use(&self, _: &SecretPlace) -> Result<bool> {
-        self.arrive("reviewing an access").await?;
-        Ok(true)
+        Ok(self.arrive("reviewing an access").await?.with(true).await)
     }
 }

@@ -18,6 +18,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Resource, ResourceExt, core::DynamicObject};
 
+use super::past::{Became, Past, Stale};
 use crate::Random;
 
 /// What all kinds share: the counters of the API server and the time.
@@ -82,6 +83,8 @@ pub(crate) struct Store<T> {
     live: BTreeMap<ObjectKey, Arc<T>>,
     cache: BTreeMap<ObjectKey, Arc<T>>,
     under_way: VecDeque<Event<T>>,
+    /// What was there before, if it is remembered.
+    past: Option<Past<T>>,
     pub(crate) lag: Lag,
 }
 
@@ -120,6 +123,7 @@ impl<T: Object> Store<T> {
             live: BTreeMap::new(),
             cache: BTreeMap::new(),
             under_way: VecDeque::new(),
+            past: None,
             lag: Lag::default(),
         }
     }
@@ -259,6 +263,10 @@ impl<T: Object> Store<T> {
         let delay = i64::try_from(ledger.random.below(self.lag.millis + 1)).unwrap_or(0);
         let due = ledger.now + TimeDelta::milliseconds(delay);
         let due = self.under_way.back().map_or(due, |last| due.max(last.due));
+        if let Some(past) = &mut self.past {
+            let became = Became { key: key.clone(), object: Arc::clone(&object), is_gone: deleted };
+            past.keep(ledger.now, became);
+        }
         self.under_way.push_back(Event { due, key, object, deleted });
     }
 
@@ -291,5 +299,38 @@ impl<T: Object> Store<T> {
     pub(crate) fn relist(&mut self) {
         self.cache = self.live.clone();
         self.under_way.clear();
+    }
+
+    /// Remembers from now on what was there.
+    pub(crate) fn remember(&mut self) {
+        self.past = Some(Past::new(&self.live));
+    }
+
+    /// A new process lists from a cache that is behind: it begins with what was there at a moment, and learns later what
+    /// happened since.
+    pub(crate) fn relist_old(&mut self, stale: Stale) {
+        let Some(past) = &self.past else { return self.relist() };
+        let (cache, since) = past.at(stale.at);
+        self.cache = cache;
+        let event = |Became { key, object, is_gone }: Became<T>| Event {
+            due: stale.catches_up,
+            key,
+            object,
+            deleted: is_gone,
+        };
+        self.under_way = since.into_iter().map(event).collect();
+    }
+
+    /// A watch that broke lists again: everything that is there is told as new, and nothing of what is gone.
+    pub(crate) fn list_again(&mut self, now: DateTime<Utc>) {
+        let live = &self.live;
+        self.cache.retain(|key, _| live.contains_key(key));
+        let event = |(key, object): (&ObjectKey, &Arc<T>)| Event {
+            due: now,
+            key: key.clone(),
+            object: Arc::clone(object),
+            deleted: false,
+        };
+        self.under_way = live.iter().map(event).collect();
     }
 }

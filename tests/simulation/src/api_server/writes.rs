@@ -128,7 +128,8 @@ impl State {
         let now = self.ledger.now;
         let (due, left) = std::mem::take(&mut self.late).into_iter().partition(|(at, _)| *at <= now);
         self.late = left;
-        let due: Vec<(DateTime<Utc>, KubeWrite)> = due;
+        let mut due: Vec<(DateTime<Utc>, KubeWrite)> = due;
+        due.sort_by_key(|(at, _)| *at);
         let landed = due.into_iter().map(|(_, write)| write);
         landed.filter(|write| matches!(apply(self, write), Ok(true))).collect()
     }

@@ -30,10 +30,16 @@ struct Wanted {
     tally: bool,
     /// Move a pool between two management clusters.
     moves: bool,
+    /// Calls take time, and more is interrupted.
+    interruptions: bool,
     jobs: usize,
 }
 
 impl Wanted {
+    fn options(&self, kill: Option<usize>) -> Options {
+        Options { record: false, kill, interruptions: self.interruptions }
+    }
+
     /// Lives through one story of a seed.
     fn simulate(&self, seed: u64, options: Options) -> Outcome {
         if self.moves { simulate_moves(seed) } else { simulate(seed, options) }
@@ -67,6 +73,7 @@ fn wanted() -> Result<Wanted> {
         first_only: false,
         tally: false,
         moves: false,
+        interruptions: false,
         jobs,
     };
     let mut arguments = std::env::args().skip(1);
@@ -82,14 +89,15 @@ fn wanted() -> Result<Wanted> {
             "--first-only" => wanted.first_only = true,
             "--tally" => wanted.tally = true,
             "--moves" => wanted.moves = true,
+            "--interruptions" => wanted.interruptions = true,
             _ => bail!(
                 "unknown argument {argument}; supported are --seeds N, --first S, --trace SEED, --kill CALL, \
-                 --kills, --first-only, --tally, --moves and --jobs N"
+                 --kills, --first-only, --tally, --moves, --interruptions and --jobs N"
             ),
         }
     }
-    if wanted.moves && (wanted.kills || wanted.kill.is_some() || wanted.tally) {
-        bail!("--moves cannot be combined with --kill, --kills and --tally");
+    if wanted.moves && (wanted.kills || wanted.kill.is_some() || wanted.tally || wanted.interruptions) {
+        bail!("--moves cannot be combined with --kill, --kills, --tally and --interruptions");
     }
     Ok(wanted)
 }
@@ -98,12 +106,12 @@ fn run(wanted: &Wanted) -> Result<usize> {
     // What panics is told as a violation of its seed.
     std::panic::set_hook(Box::new(|_| {}));
     if wanted.tally {
-        print!("{}", tally(wanted.first, wanted.seeds));
+        print!("{}", tally(wanted.first, wanted.seeds, wanted.interruptions));
         return Ok(0);
     }
     match wanted.trace {
         Some(seed) => {
-            let outcome = wanted.simulate(seed, Options { record: true, kill: wanted.kill });
+            let outcome = wanted.simulate(seed, Options { record: true, ..wanted.options(wanted.kill) });
             let mut out = std::io::stdout().lock();
             write!(out, "{}", outcome.trace)?;
             match &outcome.violation {
@@ -188,13 +196,13 @@ fn progress(wanted: &Wanted, tally: &Tally, begun: Instant) {
 
 /// One seed; with kills, once more for each of its calls.
 fn one(seed: u64, wanted: &Wanted, tally: &Tally) {
-    let options = Options { record: false, kill: wanted.kill };
+    let options = wanted.options(wanted.kill);
     let base = wanted.simulate(seed, options);
     let calls = base.calls;
     count(base, options, wanted, tally);
     if wanted.kills {
         for call in 1..=calls {
-            let options = Options { record: false, kill: Some(call) };
+            let options = wanted.options(Some(call));
             count(simulate(seed, options), options, wanted, tally);
         }
     }
@@ -229,8 +237,9 @@ fn count(outcome: Outcome, options: Options, wanted: &Wanted, tally: &Tally) {
     }
     let kill = options.kill.map(|call| format!(" KILL={call}")).unwrap_or_default();
     let moves = if wanted.moves { " MOVES=1" } else { "" };
+    let interruptions = if wanted.interruptions { " INTERRUPTIONS=1" } else { "" };
     println!(
-        "VIOLATION in seed {}: {violation}\n{told}to see it again: make simulate SEED={}{kill}{moves}\n",
+        "VIOLATION in seed {}: {violation}\n{told}to see it again: make simulate SEED={}{kill}{moves}{interruptions}\n",
         outcome.seed, outcome.seed
     );
 }

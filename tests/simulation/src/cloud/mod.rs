@@ -1,27 +1,26 @@
 //! The cloud port on the simulator's core, in process: one method, one call, one error class, as over the wire.
 
+mod on_its_way;
 mod queue;
 mod replies;
 mod requests;
+mod shared;
 mod written;
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU32, Ordering},
-    },
-};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use capasg_cloud::{
-    Clock, Cloud, CloudError, CloudFactory, Connection, CredentialSource, ErrorClass, Group, Identity, Image,
-    InstanceFacts, InstanceRefresh, InstanceType, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Page,
-    Place, Queue, QueueName, Result, ScalingActivity, SecurityGroup, Selector, Subnet, Write, WriteReply,
+    Clock, Cloud, CloudError, CloudFactory, Connection, ErrorClass, Group, Image, InstanceFacts,
+    InstanceRefresh, InstanceType, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Page, Place, Queue,
+    QueueName, Result, ScalingActivity, SecurityGroup, Selector, Subnet, Write, WriteReply,
 };
-use capasg_fake_aws::{ApiError, Call, DEFAULT_ACCOUNT, Effect, Fault, Scope, Service, Simulator, Tree};
+use capasg_fake_aws::{ApiError, Call, Effect, Fault, Scope, Service, Simulator, Tree};
 
-use crate::{Entry, Journal, Port, VirtualClock, journal::Moment};
+use crate::{Entry, Port, VirtualClock, journal::Moment, latency::Delays};
+use on_its_way::{OnItsWay, Reply};
+pub(crate) use shared::Shared;
+use shared::take;
 
 /// The queue of every run that has one.
 pub(crate) const QUEUE: &str = "capasg";
@@ -29,24 +28,14 @@ pub(crate) const QUEUE: &str = "capasg";
 /// The access key of the controllers' calls, which tells them from those of others.
 pub(crate) const MANAGER: &str = "manager";
 
+/// The time-out of a call in the SDK (`CALL_TIMEOUT` of `capasg-cloud-aws`); the gateway gives reads up before.
+const CALL_TIMEOUT: Duration = Duration::from_secs(20);
+
 /// The simulator as the cloud of one region, for whatever account the credentials belong to now.
 pub struct SimulatedCloud {
     simulator: Simulator,
     place: Place,
     shared: Arc<Shared>,
-}
-
-/// What the connections of all regions share.
-pub(crate) struct Shared {
-    clock: Arc<VirtualClock>,
-    journal: Arc<Journal>,
-    account: Mutex<String>,
-    /// The code with which AWS rejects the credentials of an identity.
-    rejected: Mutex<BTreeMap<String, String>>,
-    empty_lists: AtomicU32,
-    silent: AtomicU32,
-    /// Lets others act between two calls of a reconcile.
-    meanwhile: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
 }
 
 /// Makes connections to the simulator.
@@ -70,99 +59,37 @@ impl CloudFactory for Factory {
     }
 }
 
-impl Shared {
-    pub(crate) fn new(clock: Arc<VirtualClock>, journal: Arc<Journal>) -> Arc<Self> {
-        Arc::new(Self {
-            clock,
-            journal,
-            account: Mutex::new(DEFAULT_ACCOUNT.to_owned()),
-            rejected: Mutex::default(),
-            empty_lists: AtomicU32::new(0),
-            silent: AtomicU32::new(0),
-            meanwhile: Mutex::default(),
-        })
-    }
-
-    /// From now on the credentials belong to this account.
-    pub(crate) fn set_account(&self, account: &str) {
-        account.clone_into(&mut self.account.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-
-    /// From now on AWS rejects the credentials of an identity with this code, or no longer.
-    pub(crate) fn reject(&self, identity: &str, code: Option<&str>) {
-        let mut rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner);
-        match code {
-            Some(code) => rejected.insert(identity.to_owned(), code.to_owned()),
-            None => rejected.remove(identity),
-        };
-    }
-
-    fn authenticate(&self, api: &'static str, identity: &Identity) -> Result<()> {
-        let rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(code) = rejected.get(&identity.name) else { return Ok(()) };
-        self.journal.tell(Moment::Failed { api, is_rejected: true });
-        Err(CloudError::answered(api, 403, code, "The security token included in the request is not valid"))
-    }
-
-    /// The account of an identity: that of its role or of its access key.
-    fn account_of(&self, identity: &Identity) -> String {
-        match &identity.source {
-            CredentialSource::Process => self.account(),
-            CredentialSource::Role { role, .. } | CredentialSource::WebIdentity(role) => {
-                role.arn.split(':').nth(4).unwrap_or_default().to_owned()
-            }
-            CredentialSource::Keys { access_key_id, .. } => Scope::of_access_key(access_key_id, "").account,
-        }
-    }
-
-    pub(crate) fn account(&self) -> String {
-        self.account.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// That many of the next listings of groups come back empty although groups exist.
-    pub(crate) fn empty_lists(&self, count: u32) {
-        self.empty_lists.store(count, Ordering::SeqCst);
-    }
-
-    /// That many of the next calls are never answered.
-    pub(crate) fn hang(&self, count: u32) {
-        self.silent.store(count, Ordering::SeqCst);
-    }
-
-    pub(crate) fn set_meanwhile(&self, act: Arc<dyn Fn() + Send + Sync>) {
-        *self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner) = Some(act);
-    }
-
-    fn meanwhile(&self) {
-        let act = self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(act) = act {
-            act();
-        }
-    }
-}
-
-fn take(counter: &AtomicU32) -> bool {
-    counter.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
-}
-
 impl SimulatedCloud {
     /// The cloud of one region, with a clock and a journal of its own.
     #[must_use]
     pub fn new(simulator: Simulator, region: &str) -> Self {
-        let shared = Shared::new(VirtualClock::begin(), Arc::default());
+        let shared = Shared::new(VirtualClock::begin(), Arc::default(), Delays::default());
         Self { simulator, place: Place::of_process(region), shared }
     }
 
+    /// Sends a call, and gives its reply once that has arrived.
     async fn call(&self, service: Service, api: &'static str, params: Tree) -> Result<Tree> {
+        let (result, reply) = self.send(service, api, params, None).await;
+        reply.arrives().await;
+        result
+    }
+
+    /// Sends a call, which has its effect. Its reply is on its way.
+    async fn send(
+        &self,
+        service: Service,
+        api: &'static str,
+        params: Tree,
+        write: Option<&Write>,
+    ) -> (Result<Tree>, Reply<'_>) {
         self.shared.meanwhile();
         self.simulator.set_time(self.shared.clock.now());
         self.shared.journal.called().await;
-        if take(&self.shared.silent) {
-            self.shared.journal.tell(Moment::Failed { api, is_rejected: false });
-            std::future::pending::<()>().await;
-        }
-        self.shared.authenticate(api, &self.place.identity)?;
-        let scope = Scope::account(&self.shared.account_of(&self.place.identity), &self.place.region);
+        let delay = self.shared.delays.draw(Port::Cloud);
+        let sent = self.shared.clock.now();
+        let reply = |lost: Duration| Reply::new(&self.shared, api, sent, delay.back + lost);
+        let identity = &self.place.identity;
+        let scope = Scope::account(&self.shared.account_of(identity), &self.place.region);
         let call = Call {
             scope,
             service,
@@ -172,20 +99,37 @@ impl SimulatedCloud {
             session_token: None,
             wall_time: None,
         };
-        let result = self.simulator.answer(call).result;
-        if result.is_ok() {
-            self.shared.journal.tell(Moment::Answered { api, denied: None });
+        if !delay.there.is_zero() {
+            OnItsWay::new(&self.shared, (api, identity), write, &call, delay.there).arrives().await;
+            self.simulator.set_time(self.shared.clock.now());
         }
-        result.map_err(|error| {
-            let error = failed(api, &error);
-            if error.class == ErrorClass::Denied {
-                self.shared.journal.tell(Moment::Answered { api, denied: Some(&error.code) });
+        if take(&self.shared.silent) {
+            self.shared.journal.tell(Moment::Failed { api, is_rejected: false });
+            std::future::pending::<()>().await;
+        }
+        if let Err(error) = self.shared.authenticate(api, identity) {
+            return (Err(error), reply(Duration::ZERO));
+        }
+        match self.simulator.answer(call).result {
+            Ok(answer) => {
+                self.shared.journal.tell(Moment::Answered { api, denied: None });
+                (Ok(answer), reply(Duration::ZERO))
             }
-            let is_rejected =
-                !matches!(error.class, ErrorClass::Transient | ErrorClass::Throttled | ErrorClass::Conflict);
-            self.shared.journal.tell(Moment::Failed { api, is_rejected });
-            error
-        })
+            Err(error) => {
+                let lost =
+                    if error.is_lost() { self.shared.delays.lost(CALL_TIMEOUT) } else { Duration::ZERO };
+                let error = failed(api, &error);
+                if error.class == ErrorClass::Denied {
+                    self.shared.journal.tell(Moment::Answered { api, denied: Some(&error.code) });
+                }
+                let is_rejected = !matches!(
+                    error.class,
+                    ErrorClass::Transient | ErrorClass::Throttled | ErrorClass::Conflict
+                );
+                self.shared.journal.tell(Moment::Failed { api, is_rejected });
+                (Err(error), reply(lost))
+            }
+        }
     }
 
     /// A read of which nothing is known if what it names does not exist.
@@ -222,7 +166,10 @@ impl Cloud for SimulatedCloud {
         if let Some(after_millis) = late {
             self.simulator.add_fault(Fault::new(write.api(), Effect::ApplyLate { after_millis }));
         }
-        let result = self.call(service, write.api(), params).await;
+        if self.shared.delays.is_on() {
+            self.shared.journal.tell(Moment::Sent { write });
+        }
+        let (result, reply) = self.send(service, write.api(), params, Some(write)).await;
         self.shared.journal.tell(Moment::Cloud { write });
         let at = self.shared.clock.now();
         let changed = result.is_ok() || result.as_ref().is_err_and(|error| error.outcome_unknown);
@@ -231,6 +178,7 @@ impl Cloud for SimulatedCloud {
             self.shared.journal.die().await;
         }
         self.shared.journal.wrote(Entry { at, port: Port::Cloud, what, changed }).await;
+        reply.arrives().await;
         Ok(WriteReply { written: written::written(write, &result?)?, request_id: None })
     }
 

@@ -32,6 +32,7 @@ impl Invariants {
         let marked = names(&is_marked);
         inner.begun = Begun {
             at: now,
+            off: self.clock.off(),
             object: api.pools.cached(&pool.key),
             owner: api.machine_pools.cached(&pool.machine_pool),
             desired: self.simulator.desired(&self.at(&pool.group), &pool.group),

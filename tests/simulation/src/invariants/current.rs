@@ -92,8 +92,9 @@ impl Invariants {
             // Up to a tenth before its end, so that not all go together.
             TimeDelta::seconds(i64::from(seconds)) * 9 / 10
         });
+        let known = now + inner.begun.off;
         let is_old =
-            lifetime.is_some_and(|lifetime| launched.is_none_or(|launched| now - launched >= lifetime));
+            lifetime.is_some_and(|lifetime| launched.is_none_or(|launched| known - launched >= lifetime));
         // A removal goes by a live listing: the cache may not have the annotation yet.
         let asg_machines = &self.api.state().asg_machines;
         let is_asked = [asg_machines.cached(machine), asg_machines.get(machine)]

@@ -54,7 +54,8 @@ impl Invariants {
     /// which our hook held it, although its ASGMachine existed for a minute or a pause kept us from creating that. What
     /// our hook held and is let go at the moment at which somebody else deletes the hook (`DeleteLifecycleHook`:
     /// "outstanding lifecycle actions are completed first"), what ends while it is gone and was not read again, and what
-    /// ends because the spec no longer wants ends held. What AWS ends at the time-out of the hook (`HeartbeatTimeout`)
+    /// ends because the spec no longer wants ends held. The drain limit is measured by the clock of the host, from moments that
+    /// the API server wrote by its own. What AWS ends at the time-out of the hook (`HeartbeatTimeout`)
     /// while it fails our heartbeats, or the reads that would show the instance, or before they are repeated.
     pub(super) fn nothing_ends_undrained(&self, inner: &mut Inner, at: DateTime<Utc>, end: &End) {
         // Its group had no part in it: a person, EC2 or the spot market took it.
@@ -151,7 +152,9 @@ impl Invariants {
             let core = owner.as_ref().and_then(|owner| owner.node_drain_timeout_seconds());
             TimeDelta::seconds(i64::from(pool.spec.drain(core).timeout_seconds))
         })?;
-        let limit = inner.paused.shortest_limit(&pool.key.name, limit, at);
+        // The host measures it by its own clock.
+        let limit =
+            inner.paused.shortest_limit(&pool.key.name, limit, at) - inner.begun.off.max(TimeDelta::zero());
         let Some(machine) = api.machines.get(&capasg_controllers::ObjectKey::new(&pool.key.namespace, name))
         else {
             // Core makes no Machines any more: its MachinePool controller returns early for a MachinePool that is deleted

@@ -23,6 +23,7 @@ mod state;
 mod stopped;
 mod token;
 mod trace;
+mod turns;
 
 use capasg_api::{ASGMachinePool, capi::MachinePool};
 use capasg_cloud::Clock;
@@ -53,8 +54,10 @@ impl Invariants {
         if feed.is_empty() {
             return;
         }
+        let turn = inner.turn();
         for happening in &feed {
             trace::cloud(&mut inner.trace, happening);
+            inner.turn_to_group_of(&happening.what);
             match &happening.what {
                 What::Changed(change) => {
                     self.desired_never_falls_below_the_wish(&mut inner, happening.at, change);
@@ -78,6 +81,9 @@ impl Invariants {
                 }
                 _ => {}
             }
+        }
+        if let Some(pool) = turn {
+            inner.turn_to(&pool);
         }
         self.no_second_group_or_template(&mut inner);
     }
@@ -108,6 +114,7 @@ impl Invariants {
         let now = self.clock.now();
         match moment {
             Moment::Call => {}
+            Moment::Sent { write } => self.note_sent(&mut self.inner(), now, write),
             Moment::Failed { api, is_rejected } => {
                 let mut inner = self.inner();
                 inner.failures.failed(api, is_rejected, now);

@@ -13,6 +13,7 @@ impl Invariants {
     /// A reconcile begins, of a pool that its caches show paused or not.
     pub(crate) fn reconcile_begins(&self, pool: &ObjectKey, paused: bool) {
         let mut inner = self.inner();
+        inner.turn_to(pool);
         inner.paused.reconciled = paused.then(|| pool.clone());
         let own = inner.pools.iter().find(|own| own.key == *pool).cloned();
         if let Some(own) = own {

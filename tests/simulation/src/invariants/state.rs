@@ -19,6 +19,7 @@ use super::seen::{
     token,
 };
 use super::trace::Trace;
+use super::turns::Turns;
 use crate::{ApiServer, Core, Pool, VirtualClock};
 
 /// A rule that did not hold.
@@ -67,7 +68,9 @@ pub(super) struct Inner {
     pub(super) refreshes: refreshes::Seen,
     pub(super) stopped: stopped::Seen,
     pub(super) token: token::Seen,
+    /// What the reconcile that goes on knew when it began.
     pub(super) begun: begun::Begun,
+    pub(super) turns: Turns,
     /// Since when a pool says `Running` although fewer Machines are ready than desired, by its name.
     pub(super) short_of_nodes: BTreeMap<String, DateTime<Utc>>,
     /// Breaches of the contract that were told.

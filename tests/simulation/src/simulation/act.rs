@@ -208,6 +208,15 @@ pub enum Act {
     SwitchIdentity,
     /// What others reported of pools in production.
     Field(Field),
+    /// Writes to the API server take effect, and their replies are lost.
+    LoseReplies(u32),
+    /// The watch of a kind breaks and lists again.
+    ListAgain(usize),
+    /// The process is killed, and another lists from caches that are so many seconds behind, and catch up so many milliseconds
+    /// later.
+    RestartInThePast(i64, i64),
+    /// The process is killed, and another follows on a host whose clock is so many seconds off.
+    RestartWithClockOff(i64),
     /// Nothing.
     Wait,
 }

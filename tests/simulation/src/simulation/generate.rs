@@ -5,11 +5,21 @@ use capasg_fake_aws::{BatchEnds, Settings};
 use super::{
     act::{Finale, Story},
     field, generate_acts, generate_events, generate_others, generate_outages, generate_refreshes, identities,
-    spec,
+    interruptions, spec,
 };
 use crate::{Random, Setup};
 
 impl Story {
+    /// The story of a seed, with interruptions or without.
+    #[must_use]
+    pub fn with(seed: u64, are_interrupted: bool) -> Self {
+        let mut story = Self::of(seed);
+        if are_interrupted {
+            interruptions::some(&mut story);
+        }
+        story
+    }
+
     /// The story of a seed.
     #[must_use]
     pub fn of(seed: u64) -> Self {

@@ -13,9 +13,10 @@ use serde_json::json;
 
 use super::{
     act::{Act, Finale, Story},
+    calm::{bring_back, calm, windows},
     identities,
     outcome::{Options, Outcome},
-    perform::{bring_back, calm, perform, windows},
+    perform::perform,
     spec, standing,
 };
 use crate::{Pool, World};

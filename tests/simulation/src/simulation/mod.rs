@@ -3,6 +3,7 @@
 
 mod act;
 mod by_aws;
+mod calm;
 mod field;
 mod generate;
 mod generate_acts;
@@ -11,6 +12,7 @@ mod generate_others;
 mod generate_outages;
 mod generate_refreshes;
 mod identities;
+mod interruptions;
 mod live;
 mod odd;
 mod outcome;
@@ -34,7 +36,7 @@ use crate::{Trace, run};
 /// Lives through a seed's story. The same seed and options always go the same way.
 #[must_use]
 pub fn simulate(seed: u64, options: Options) -> Outcome {
-    let story = Story::of(seed);
+    let story = Story::with(seed, options.interruptions);
     guarded(seed, || run(live::live(&story, options)))
 }
 

@@ -32,4 +32,6 @@ pub struct Options {
     pub record: bool,
     /// The process dies before this call through either port, reads included.
     pub kill: Option<usize>,
+    /// Calls take time, and more is interrupted.
+    pub interruptions: bool,
 }

@@ -1,21 +1,17 @@
 //! Lets acts happen.
 
-use capasg_api::{
-    ASGMachinePoolSpec,
-    names::{TERMINATE_HOOK, annotations, tags},
-    pool::DisruptionWindow,
-};
+use capasg_api::names::{TERMINATE_HOOK, annotations, tags};
 use capasg_fake_aws::{Effect, Fault, Service, Throttle, Tree};
 use chrono::{SecondsFormat, TimeDelta};
 use kube::ResourceExt;
 
 use super::{
-    act::{Act, Failure, SpecEdit},
-    by_aws, field, identities, odd,
+    act::{Act, Failure},
+    by_aws, field, identities, interruptions, odd,
     placement::one,
     spec,
 };
-use crate::{Kind, Pool, World, cloud::MANAGER, within_limits};
+use crate::{Kind, Pool, World, cloud::MANAGER};
 
 /// Lets something happen.
 pub(super) fn perform(world: &mut World, pool: &Pool, act: &Act) {
@@ -76,6 +72,9 @@ pub(super) fn perform(world: &mut World, pool: &Pool, act: &Act) {
         | Act::CrashBeforeCall(_)
         | Act::LandLate(..)
         | Act::LoseLease => mishap(world, act),
+        Act::LoseReplies(_) | Act::ListAgain(_) | Act::RestartInThePast(..) | Act::RestartWithClockOff(_) => {
+            interruptions::perform(world, act);
+        }
         Act::RejectCredentials(_)
         | Act::WithdrawIdentity
         | Act::DeleteIdentity
@@ -85,7 +84,7 @@ pub(super) fn perform(world: &mut World, pool: &Pool, act: &Act) {
     }
 }
 
-fn people(world: &mut World, pool: &Pool, act: &Act) {
+pub(super) fn people(world: &mut World, pool: &Pool, act: &Act) {
     let machine = |world: &World, which: u64| one(world.machines(pool).into_keys(), which);
     match act {
         Act::Scale(replicas) => world.scale(pool, *replicas),
@@ -216,7 +215,7 @@ fn set(annotations: &mut std::collections::BTreeMap<String, String>, name: &str,
 }
 
 /// What AWS answers to others does not matter: much of what they ask for is not possible then.
-fn cloud(world: &World, pool: &Pool, act: &Act) {
+pub(super) fn cloud(world: &World, pool: &Pool, act: &Act) {
     let instance = |which: u64| one(world.in_service(pool), which);
     let group = || Tree::new().with("AutoScalingGroupName", &pool.group);
     let call = |action: &str, params: Tree| drop(world.aws(Service::AutoScaling, action, params));
@@ -306,7 +305,7 @@ fn cloud(world: &World, pool: &Pool, act: &Act) {
     }
 }
 
-fn mishap(world: &mut World, act: &Act) {
+pub(super) fn mishap(world: &mut World, act: &Act) {
     match act {
         Act::Fault(operation, failure, times) => {
             let fault = match failure {
@@ -342,83 +341,5 @@ fn mishap(world: &mut World, act: &Act) {
         Act::LandLate(count, millis) => world.land_late(*count, *millis),
         Act::LoseLease => world.lose_lease(),
         _ => {}
-    }
-}
-
-/// What somebody took out of its group for a while comes back, as soon as the group has room; what was detached is ended.
-pub(super) fn bring_back(world: &World, pool: &Pool) {
-    cloud(world, pool, &Act::BackFromStandby);
-    for id in world.detached() {
-        world.simulator.kill(&world.scope(), &id);
-    }
-    field::end_attached(world, pool);
-    odd::replace_the_lost(world, pool);
-}
-
-/// The windows of a spec.
-pub(super) fn windows(spec: &ASGMachinePoolSpec) -> &[DisruptionWindow] {
-    spec.disruption.as_ref().map_or(&[], |disruption| disruption.windows.as_slice())
-}
-
-/// Everything that keeps a pool from what it is to be is over.
-pub(super) fn calm(world: &mut World, pool: &Pool) {
-    if let Some(invariants) = world.invariants() {
-        invariants.see();
-        invariants.note("story", || "all mishaps are over".to_owned());
-    }
-    world.simulator.clear_faults(None);
-    world.forgive();
-    identities::restore(world);
-    for act in [
-        Act::Throttle(false),
-        Act::CoreDown(false),
-        Act::Shortage(false),
-        Act::Alarm(false),
-        Act::BlockDrains(false),
-        Act::Mute(false),
-        Act::HealNodes,
-        Act::PauseCluster(false),
-        Act::PausePool(false),
-        Act::Spec(SpecEdit::PauseRollouts(false)),
-        Act::Spec(SpecEdit::Preview(false)),
-        Act::Spec(SpecEdit::ProgressDeadline(None)),
-        Act::Spec(SpecEdit::Lifetime(None)),
-        Act::LetGoOn,
-        Act::Suspend("Launch", false),
-        Act::Suspend("Terminate", false),
-        Act::Suspend("ReplaceUnhealthy", false),
-        Act::Suspend("HealthCheck", false),
-        Act::Suspend("InstanceRefresh", false),
-        Act::OlderVersions(false),
-    ] {
-        match act {
-            Act::Throttle(_) | Act::CoreDown(_) => mishap(world, &act),
-            Act::Shortage(_) | Act::Suspend(..) => cloud(world, pool, &act),
-            Act::Alarm(_) => by_aws::refresh(world, pool, &act),
-            Act::OlderVersions(_) => odd::perform(world, pool, &act),
-            _ => people(world, pool, &act),
-        }
-    }
-    field::calm(world, pool);
-    for instance in world.instances(pool) {
-        world.simulator.impair(&world.scope(), &instance.id, false);
-    }
-    bring_back(world, pool);
-    // What opens once a day only is waited for by nobody, and what is refused is corrected.
-    let rotates = world.machine_pool(pool).is_some_and(|owner| owner.bootstrap_config().is_some());
-    let waits =
-        |spec: &ASGMachinePoolSpec| !spec::opens_soon(windows(spec)) || (rotates && spec::refreshes(spec));
-    if world.pool(pool).is_some_and(|pool| waits(&pool.spec)) {
-        people(world, pool, &Act::Spec(SpecEdit::Windows(Vec::new())));
-    }
-    // Replicas outside the bounds are told and not obeyed: somebody corrects them.
-    if let (Some(object), Some(owner)) = (world.pool(pool), world.machine_pool(pool)) {
-        let replicas = within_limits(&object, &owner);
-        if replicas != owner.replicas() {
-            people(world, pool, &Act::Scale(replicas));
-        }
-    }
-    for kind in Kind::ALL {
-        world.freeze(kind, false);
     }
 }

@@ -9,9 +9,10 @@ use kube::ResourceExt;
 
 use super::{
     act::{Act, SpecEdit},
+    calm::{bring_back, calm},
     live::{LOOK, lacks, launched, stopped},
     outcome::Outcome,
-    perform::{bring_back, calm, perform},
+    perform::perform,
     second_manager::{Meanwhile, Moves, OneMove, READ_VERSIONS},
     spec,
 };

@@ -17,6 +17,7 @@ use capasg_controllers::{
     machine,
 };
 use capasg_fake_aws::{Scope, Settings, Simulator};
+use chrono::TimeDelta;
 use kube::ResourceExt;
 
 use super::{
@@ -24,13 +25,16 @@ use super::{
     lease::Lease,
     policy,
     pool::{CLUSTER, NAMESPACE, Pool, pool_spec},
+    running::Running,
     setup::{Observers, Setup},
     watchdog::Watchdog,
 };
 use crate::{
     ApiServer, Core, Invariants, Journal, Kind, Lag, Random, VirtualClock,
     capi::{CLUSTER_FINALIZER, MACHINE_POOL_FINALIZER},
+    clock::HostClock,
     cloud::{Factory, Shared},
+    latency::Delays,
 };
 
 impl World {
@@ -68,7 +72,7 @@ impl World {
         let (clock, simulator) = (Arc::clone(&other.clock), other.simulator.clone());
         let world = Self::over(setup, clock, simulator, Observers::default());
         // The Nodes of instances that run have joined long ago.
-        world.core.state().join_time = chrono::TimeDelta::zero();
+        world.core.state().join_time = TimeDelta::zero();
         world
     }
 
@@ -78,28 +82,24 @@ impl World {
         }
         let journal = Arc::new(Journal::default());
         let random = Random::new(setup.seed);
-        let api = ApiServer::new(Arc::clone(&clock), Arc::clone(&journal), random.clone());
+        let delays = Delays::new(setup.seed, setup.latency);
+        let api =
+            ApiServer::delayed(Arc::clone(&clock), Arc::clone(&journal), random.clone(), delays.clone());
         let core = Core::new(Arc::clone(&api), simulator.clone(), Arc::clone(&clock));
         for kind in Kind::ALL {
             api.set_lag(kind, Lag { millis: setup.lag_millis, frozen: false });
         }
-        let shared = Shared::new(Arc::clone(&clock), Arc::clone(&journal));
-        // Those who look on and those who act in between are held by the world alone, which goes as a whole.
-        let act: Arc<dyn Fn() + Send + Sync> = {
-            let (api, core) = (Arc::downgrade(&api), Arc::downgrade(&core));
-            let (random, percent) = (random.clone(), setup.meanwhile_percent);
-            Arc::new(move || {
-                if let (Some(api), Some(core)) = (api.upgrade(), core.upgrade())
-                    && random.chance(percent)
-                {
-                    core.step();
-                    api.state().deliver();
-                }
-            })
-        };
-        shared.set_meanwhile(Arc::clone(&act));
-        api.set_meanwhile(act);
-        let lease = Arc::new(Lease::default());
+        if setup.latency.is_some() {
+            api.remember();
+        }
+        clock.set_off(TimeDelta::seconds(setup.clock_off_seconds));
+        let shared = Shared::new(Arc::clone(&clock), Arc::clone(&journal), delays);
+        if setup.latency.is_none() {
+            let act = meanwhile(&api, &core, random.clone(), setup.meanwhile_percent);
+            shared.set_meanwhile(Arc::clone(&act));
+            api.set_meanwhile(act);
+        }
+        let lease = Arc::new(Lease::new(Arc::clone(&clock)));
         let factory = Factory { simulator: simulator.clone(), shared, events: setup.events };
         let parts = Parts { factory, api: &api, clock: &clock, random: &random, lease: &lease };
         let (context, inventories) = parts.controllers(setup.cadence, &observers);
@@ -142,6 +142,8 @@ impl World {
             resyncs: BTreeMap::new(),
             failures: BTreeMap::new(),
             core_saw: None,
+            running: Running::default(),
+            stale: None,
             invariants,
             lease,
             takeover: None,
@@ -157,6 +159,11 @@ impl World {
 
     /// The process ended and another begins: nothing is remembered, caches are filled anew.
     pub(super) fn restart(&mut self) {
+        self.running.clear();
+        if self.is_concurrent() {
+            // It may have died since the last look.
+            let _ = self.journal.take_death();
+        }
         let parts = Parts {
             factory: self.factory.clone(),
             api: &self.api,
@@ -179,7 +186,10 @@ impl World {
         self.queue.clear();
         self.resyncs.clear();
         self.failures.clear();
-        self.api.state().relist();
+        match self.stale.take() {
+            None => self.api.state().relist(),
+            Some(stale) => self.api.state().relist_old(stale),
+        }
     }
 
     /// The queue of the run, with a rule for everything.
@@ -263,6 +273,25 @@ impl World {
     }
 }
 
+/// Core acts between two calls of a reconcile. Those who look on and those who act in between are held by the world alone,
+/// which goes as a whole.
+fn meanwhile(
+    api: &Arc<ApiServer>,
+    core: &Arc<Core>,
+    random: Random,
+    percent: u64,
+) -> Arc<dyn Fn() + Send + Sync> {
+    let (api, core) = (Arc::downgrade(api), Arc::downgrade(core));
+    Arc::new(move || {
+        if let (Some(api), Some(core)) = (api.upgrade(), core.upgrade())
+            && random.chance(percent)
+        {
+            core.step();
+            api.state().deliver();
+        }
+    })
+}
+
 fn reference(group: &str, kind: &str, name: &str) -> ContractReference {
     ContractReference { api_group: group.to_owned(), kind: kind.to_owned(), name: name.to_owned() }
 }
@@ -278,7 +307,7 @@ struct Parts<'a> {
 
 impl Parts<'_> {
     fn controllers(&self, cadence: Cadence, observers: &Observers) -> (Arc<Context>, Arc<Inventories>) {
-        let clock: Arc<dyn Clock> = Arc::<VirtualClock>::clone(self.clock);
+        let clock: Arc<dyn Clock> = Arc::new(HostClock(Arc::clone(self.clock)));
         let inventories = Inventories::stepped(InventoryParts {
             factory: Arc::new(self.factory.clone()),
             guard: Arc::<Lease>::clone(self.lease),

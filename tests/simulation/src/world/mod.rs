@@ -2,6 +2,7 @@
 
 mod begin;
 mod checks;
+mod interrupt;
 mod lease;
 mod look;
 mod operators;
@@ -9,7 +10,9 @@ mod pair;
 mod people;
 mod policy;
 mod pool;
+mod reconcile;
 mod recording;
+mod running;
 mod schedule;
 mod setup;
 mod watchdog;
@@ -26,10 +29,11 @@ use tokio::sync::mpsc;
 use lease::Lease;
 pub use pair::{Moved, Pair};
 pub use pool::{Pool, pool_spec};
+use running::Running;
 pub use setup::{Observers, Setup};
 use watchdog::Watchdog;
 
-use crate::{ApiServer, Core, Invariants, Journal, Random, VirtualClock, cloud::Factory};
+use crate::{ApiServer, Core, Invariants, Journal, Random, VirtualClock, api_server::Stale, cloud::Factory};
 
 /// Everything that takes part in a run.
 pub struct World {
@@ -61,6 +65,9 @@ pub struct World {
     resyncs: BTreeMap<ObjectKey, DateTime<Utc>>,
     failures: BTreeMap<ObjectKey, FailedOperations>,
     core_saw: Option<u64>,
+    running: Running,
+    /// The next process lists from an old cache.
+    stale: Option<Stale>,
     watchdog: Watchdog,
     invariants: Option<Arc<Invariants>>,
     lease: Arc<Lease>,

@@ -93,7 +93,8 @@ impl Pair {
                 continue;
             }
             let due = [self.source.next_due(), self.target.next_due()].into_iter().flatten().min();
-            self.source.sleep(due.map_or(deadline, |due| due.min(deadline))).await;
+            let until = due.map_or(deadline, |due| due.min(deadline));
+            World::rest(&mut [&mut self.source, &mut self.target], until).await;
         }
         Ok(())
     }

@@ -1,29 +1,19 @@
-//! The scheduler: who acts next, drawn from all who could, and what happens when a reconcile fails or dies.
+//! The scheduler: who acts next, drawn from all who could, and what happens when the process dies.
 
 use std::{sync::Arc, time::Duration};
 
 use anyhow::bail;
-use capasg_api::{
-    ASGMachine,
-    capi::{pause_state, pool_owner_of_machine},
-};
-use capasg_controllers::{
-    ObjectKey,
-    backoff::TRANSIENT,
-    identity, machine,
-    machine_pool::{self, ReconcileError, Requeue},
-};
+use capasg_api::{ASGMachine, capi::pool_owner_of_machine};
+use capasg_controllers::{ObjectKey, identity, machine};
 use capasg_fake_aws::DEFAULT_ACCOUNT;
 use chrono::{DateTime, TimeDelta, Utc};
-use kube::ResourceExt;
 
-use super::{World, people::LEASE};
-use crate::VirtualClock;
+use super::{
+    World,
+    people::LEASE,
+    running::{Done, Work},
+};
 
-/// A reconcile that takes longer is given up, as the controllers' runtime does.
-const RECONCILE_DEADLINE: Duration = Duration::from_mins(2);
-/// A pool that nothing wakes is looked at again after this long.
-const SYNC_PERIOD: TimeDelta = TimeDelta::minutes(10);
 /// More actions than this in one virtual second are a loop that does not rest.
 const MOST_ACTIONS_PER_SECOND: usize = 4000;
 /// How long another process takes to follow one that died.
@@ -35,7 +25,7 @@ enum Action {
     Poll,
     Events,
     Reconcile(ObjectKey),
-    /// Writes of a process that died.
+    /// Writes whose sender died, or waits no longer.
     Land,
 }
 
@@ -81,34 +71,23 @@ impl World {
     async fn step(&mut self, until: DateTime<Utc>) -> anyhow::Result<()> {
         if !self.act().await? {
             let next = self.next_due().map_or(until, |due| due.min(until));
-            self.sleep(next).await;
+            Self::rest(&mut [self], next).await;
         }
         Ok(())
     }
 
-    /// Lets time pass. Timers are exact to the millisecond only.
-    pub(super) async fn sleep(&self, until: DateTime<Utc>) {
-        self.clock.sleep_until(until.max(self.now() + TimeDelta::milliseconds(1))).await;
-        self.simulator.set_time(self.now());
-        if let Some(invariants) = &self.invariants {
-            invariants.look_at_cloud();
-        }
-    }
-
     /// One action of one of those who could act; tells whether there was one.
     pub(super) async fn act(&mut self) -> anyhow::Result<bool> {
+        if self.is_concurrent() {
+            self.mourn().await;
+        }
         if self.takeover.is_some_and(|at| at <= self.now()) {
             self.restart();
         }
-        while let Ok((place, group)) = self.changes.try_recv() {
-            for pool in self.context.pools_of(&place, &group) {
-                self.wake(pool);
-            }
+        if self.is_concurrent() {
+            self.after_a_rest()?;
         }
-        let woken = self.api.state().take_woken();
-        for pool in woken {
-            self.wake(pool);
-        }
+        self.take_wakes();
         self.release_orphans().await;
         self.check_identities_if_due().await;
         let mut ready = self.ready();
@@ -126,23 +105,58 @@ impl World {
             Action::Reconcile(pool) => self.reconcile(pool).await,
             Action::Land => self.land(),
         }
-        if self.journal.take_death() {
-            if let Some(invariants) = &self.invariants {
-                invariants.note("manager", || "the process dies".to_owned());
-            }
-            self.dead = true;
-            if self.journal.take_in_flight() {
-                // It did not give its lease back: whoever comes next waits for its end, and with it for the write.
-                self.takeover.get_or_insert(self.now() + LEASE);
-            }
-            if self.takeover.is_none() {
-                tokio::time::sleep(TAKEOVER).await;
-                self.restart();
-            }
-        }
+        self.mourn().await;
         self.watch()?;
         self.check()?;
         Ok(true)
+    }
+
+    /// What is over by now is followed up.
+    fn after_a_rest(&mut self) -> anyhow::Result<()> {
+        for done in self.running.take_done() {
+            self.follow_up(done);
+        }
+        if self.running.has_gone_on() {
+            self.watch()?;
+            self.check()?;
+        }
+        Ok(())
+    }
+
+    /// What follows if the process died.
+    async fn mourn(&mut self) {
+        if !self.journal.take_death() {
+            return;
+        }
+        if let Some(invariants) = &self.invariants {
+            invariants.note("manager", || "the process dies".to_owned());
+        }
+        self.running.clear();
+        self.dead = true;
+        if self.journal.take_in_flight() {
+            // It did not give its lease back: whoever comes next waits for its end, and with it for the write.
+            self.takeover.get_or_insert(self.now() + LEASE);
+        }
+        if self.is_concurrent() {
+            // Everybody else goes on meanwhile.
+            self.takeover.get_or_insert(self.now() + TAKEOVER);
+        } else if self.takeover.is_none() {
+            tokio::time::sleep(TAKEOVER).await;
+            self.restart();
+        }
+    }
+
+    /// The pools that changes of their groups or of Kubernetes objects concern are to be reconciled.
+    pub(super) fn take_wakes(&mut self) {
+        while let Ok((place, group)) = self.changes.try_recv() {
+            for pool in self.context.pools_of(&place, &group) {
+                self.wake(pool);
+            }
+        }
+        let woken = self.api.state().take_woken();
+        for pool in woken {
+            self.wake(pool);
+        }
     }
 
     pub(super) fn wake(&mut self, pool: ObjectKey) {
@@ -154,9 +168,10 @@ impl World {
     fn ready(&self) -> Vec<Action> {
         let now = self.now();
         let mut ready = Vec::new();
-        let (delivery, landing, version) = {
+        let landing = self.next_landing();
+        let (delivery, version) = {
             let api = self.api.state();
-            (api.next_delivery(), api.next_landing(), api.ledger.last_version())
+            (api.next_delivery(), api.ledger.last_version())
         };
         if delivery.is_some_and(|due| due <= now) {
             ready.push(Action::Deliver);
@@ -171,15 +186,27 @@ impl World {
         if self.is_leaderless() {
             return ready;
         }
-        if self.inventories.next_due().is_some_and(|due| self.clock.moment(due) <= now) {
+        if self.next_poll().is_some_and(|due| due <= now) {
             ready.push(Action::Poll);
         }
-        if self.setup.events && self.has_events() {
+        if self.setup.events && !self.running.has(&Work::Events) && self.has_events() {
             ready.push(Action::Events);
         }
-        let due = self.queue.iter().filter(|(_, at)| **at <= now);
+        let due = self.queue.iter().filter(|(pool, at)| **at <= now && self.running.may_reconcile(pool));
         ready.extend(due.map(|(pool, _)| Action::Reconcile(pool.clone())));
         ready
+    }
+
+    /// When writes land whose sender does not wait for them.
+    pub(super) fn next_landing(&self) -> Option<DateTime<Utc>> {
+        let landing = self.api.state().next_landing();
+        [landing, self.factory.shared.next_arrival()].into_iter().flatten().min()
+    }
+
+    /// When the next poll may begin.
+    fn next_poll(&self) -> Option<DateTime<Utc>> {
+        let due = self.inventories.next_due().filter(|_| self.running.may_poll());
+        due.map(|due| self.clock.moment(due))
     }
 
     /// Whether messages wait for whoever would take them, or were seen.
@@ -190,20 +217,18 @@ impl World {
     }
 
     pub(super) fn next_due(&self) -> Option<DateTime<Utc>> {
-        let (delivery, landing) = {
-            let api = self.api.state();
-            (api.next_delivery(), api.next_landing())
-        };
-        let others = [delivery, landing, self.core_due(), self.simulator.next_event(), self.takeover];
+        let delivery = self.api.state().next_delivery();
+        let others =
+            [delivery, self.next_landing(), self.core_due(), self.simulator.next_event(), self.takeover];
         let others = others.into_iter().flatten();
         if self.is_leaderless() {
             return others.min();
         }
-        let moment = |instant| self.clock.moment(instant);
-        let events = self.inventories.next_events_due().map(moment).filter(|at| *at > self.now());
-        let polls = self.inventories.next_due().map(moment);
-        let queued = self.queue.values().copied();
-        others.chain(polls).chain(events).chain(queued).chain(self.release_due()).min()
+        let events = self.inventories.next_events_due().map(|instant| self.clock.moment(instant));
+        let events = events.filter(|at| *at > self.now() && !self.running.has(&Work::Events));
+        let queued = self.queue.iter().filter(|(pool, _)| self.running.may_reconcile(pool));
+        let queued = queued.map(|(_, at)| *at);
+        others.chain(self.next_poll()).chain(events).chain(queued).chain(self.release_due()).min()
     }
 
     /// When the controllers release ASGMachines without a pool, if there are any: nothing else may be due until then.
@@ -225,26 +250,26 @@ impl World {
     }
 
     async fn take_events(&mut self) {
-        let taking = self.inventories.poll_events();
-        tokio::select! {
-            biased;
-            () = self.journal.death() => {}
-            () = taking => {}
-        }
+        let inventories = Arc::clone(&self.inventories);
+        let task = Box::pin(async move {
+            inventories.poll_events().await;
+            Done::Nothing
+        });
+        self.begin(Work::Events, task).await;
     }
 
     /// The controllers release ASGMachines without a pool, once a minute. Nothing is drawn for it.
     async fn release_orphans(&mut self) {
-        if self.is_leaderless() || self.now() < self.orphans_due {
+        if self.is_leaderless() || self.now() < self.orphans_due || self.running.has(&Work::Orphans) {
             return;
         }
         self.orphans_due = self.now() + machine::INTERVAL;
-        let releasing = machine::release_orphans(self.context.kubernetes.as_ref());
-        tokio::select! {
-            biased;
-            () = self.journal.death() => {}
-            () = releasing => {}
-        }
+        let context = Arc::clone(&self.context);
+        let task = Box::pin(async move {
+            machine::release_orphans(context.kubernetes.as_ref()).await;
+            Done::Nothing
+        });
+        self.begin(Work::Orphans, task).await;
     }
 
     /// The controllers check the identities, in a world that has pools in another account. Nothing is drawn for it.
@@ -252,29 +277,28 @@ impl World {
         if self.is_leaderless() || self.now() < self.identities_due || self.setup.account == DEFAULT_ACCOUNT {
             return;
         }
+        if self.running.has(&Work::Identities) {
+            return;
+        }
         self.identities_due = self.now() + identity::INTERVAL;
         let context = Arc::clone(&self.context);
-        let woken = tokio::select! {
-            biased;
-            () = self.journal.death() => Vec::new(),
-            woken = identity::check(&context, None) => woken,
-        };
-        for pool in woken {
-            self.wake(pool);
-        }
+        let task = Box::pin(async move { Done::Woken(identity::check(&context, None).await) });
+        self.begin(Work::Identities, task).await;
     }
 
     async fn poll(&mut self) {
-        let polls = self.inventories.poll_due();
-        tokio::select! {
-            biased;
-            () = self.journal.death() => {}
-            () = polls => {}
-        }
+        let inventories = Arc::clone(&self.inventories);
+        let work = self.running.another_poll();
+        let task = Box::pin(async move {
+            inventories.poll_due().await;
+            Done::Nothing
+        });
+        self.begin(work, task).await;
     }
 
-    /// Writes of a process that died have their effect.
+    /// Writes whose sender does not wait for them have their effect.
     fn land(&mut self) {
+        self.factory.shared.arrive(&self.simulator);
         let landed = self.api.state().land();
         if let Some(invariants) = &self.invariants {
             for write in &landed {
@@ -298,72 +322,5 @@ impl World {
         }
         let told: Vec<String> = broken.iter().map(|one| format!("{}: {}", one.rule, one.what)).collect();
         bail!("{}", told.join("; "))
-    }
-
-    /// Whether the caches show a pause.
-    fn shows_pause(&self, pool: &ObjectKey) -> bool {
-        let api = self.api.state();
-        let Some(own) = api.pools.cached(pool) else { return false };
-        let cluster = api.clusters.all_cached().next().cloned();
-        pause_state(cluster.as_deref(), own.annotations()).is_paused()
-    }
-
-    async fn reconcile(&mut self, pool: ObjectKey) {
-        let due = self.queue.remove(&pool);
-        let is_resync = due.is_some() && self.resyncs.remove(&pool) == due;
-        let writes = self.journal.len();
-        let (was_to_wake, version) = {
-            let api = self.api.state();
-            (api.is_to_wake(&pool), api.ledger.last_version())
-        };
-        self.reconciles += 1;
-        if let Some(invariants) = &self.invariants {
-            invariants.reconcile_begins(&pool, self.shows_pause(&pool));
-        }
-        let work = machine_pool::reconcile(&self.context, &pool);
-        let result = tokio::select! {
-            biased;
-            () = self.journal.death() => return,
-            () = lease_ends(self.clock.as_ref(), self.takeover) => return,
-            result = tokio::time::timeout(RECONCILE_DEADLINE, work) => result,
-        };
-        if let Some(invariants) = &self.invariants {
-            let is_done = matches!(&result, Ok(Ok(next)) if next.failed.is_empty());
-            invariants.unwanted_refreshes_are_cancelled(&pool, is_done);
-            if is_resync && !was_to_wake {
-                let written = self.api.state().ledger.last_version() - version;
-                let made = self.journal.since(writes);
-                invariants.nothing_waits_for_the_resync(&pool, &made, written, self.setup.events);
-            }
-        }
-        let now = self.now();
-        let told = |error: &ReconcileError| (error.operation(), error.curve(), error.to_string());
-        let (after, failed) = match result {
-            Ok(Ok(Requeue { after, failed })) => (after, failed.iter().map(told).collect()),
-            Ok(Err(error)) => (None, vec![told(&error)]),
-            Err(_) => (None, vec![("deadline", TRANSIENT, "the reconcile took too long".to_owned())]),
-        };
-        let waits_for_resync = after.is_none_or(|after| after > SYNC_PERIOD);
-        let after = after.unwrap_or(SYNC_PERIOD).clamp(TimeDelta::zero(), SYNC_PERIOD);
-        self.errors.extend(failed.iter().map(|(_, _, text)| (now, pool.clone(), text.clone())));
-        let failed = failed.into_iter().map(|(operation, curve, _)| (operation, curve));
-        let retry = self.failures.entry(pool.clone()).or_default().record(failed, now);
-        let wait = retry.map_or(after, |retry| after.min(retry));
-        if self.api.state().pools.cached(&pool).is_some() {
-            let at = now + wait;
-            if waits_for_resync && wait == after {
-                self.resyncs.insert(pool.clone(), at);
-            }
-            // A wake that came meanwhile is earlier.
-            self.queue.entry(pool).and_modify(|due| *due = (*due).min(at)).or_insert(at);
-        }
-    }
-}
-
-/// A leader that loses its lease exits at once.
-async fn lease_ends(clock: &VirtualClock, takeover: Option<DateTime<Utc>>) {
-    match takeover {
-        Some(at) => clock.sleep_until(at).await,
-        None => std::future::pending().await,
     }
 }

@@ -7,6 +7,7 @@ use capasg_controllers::PoolObserver;
 use capasg_fake_aws::{DEFAULT_ACCOUNT, Settings};
 
 use super::pool::REGION;
+use crate::Latency;
 
 /// What a run begins with.
 #[derive(Debug, Clone)]
@@ -24,8 +25,12 @@ pub struct Setup {
     pub cadence: Cadence,
     /// How far caches may be behind, in milliseconds.
     pub lag_millis: u64,
-    /// In how many of a hundred calls of a reconcile core acts in between.
+    /// In how many of a hundred calls of a reconcile core acts in between, where calls take no time.
     pub meanwhile_percent: u64,
+    /// How long calls take; without it a reconcile runs whole at one instant.
+    pub latency: Option<Latency>,
+    /// How far the clock of the controllers' host is off from that of AWS and of the API server, in seconds.
+    pub clock_off_seconds: i64,
     /// Whether there is a queue to which all events come.
     pub events: bool,
     /// Whether rules are checked after every action.
@@ -46,6 +51,8 @@ impl Default for Setup {
             cadence: Cadence::default(),
             lag_millis: 20,
             meanwhile_percent: 20,
+            latency: None,
+            clock_off_seconds: 0,
             events: false,
             watch: true,
             policy: true,

@@ -25,6 +25,7 @@ mod identities;
 mod identity;
 mod images;
 mod interplay;
+mod interrupted;
 mod launches;
 mod moves;
 mod network;

@@ -5,9 +5,9 @@ use capasg_simulation::simulation::{Options, simulate};
 
 #[test]
 fn the_same_seed_gives_the_same_trace_byte_for_byte() -> Result<()> {
-    for seed in 0..12 {
-        let [first, second] =
-            [(); 2].map(|()| simulate(seed, Options { record: true, ..Options::default() }));
+    for (seed, interruptions) in (0..12).flat_map(|seed| [(seed, false), (seed, true)]) {
+        let options = Options { record: true, interruptions, ..Options::default() };
+        let [first, second] = [(); 2].map(|()| simulate(seed, options));
         let (first, second) = (first.trace.to_string(), second.trace.to_string());
         ensure!(first.lines().count() > 5, "seed {seed} was not recorded");
         ensure!(first == second, "seed {seed} went two ways");
@@ -17,9 +17,9 @@ fn the_same_seed_gives_the_same_trace_byte_for_byte() -> Result<()> {
 
 #[test]
 fn recording_a_run_does_not_change_it() -> Result<()> {
-    for seed in 0..12 {
-        let [plain, recorded] =
-            [false, true].map(|record| simulate(seed, Options { record, ..Options::default() }));
+    for (seed, interruptions) in (0..12).flat_map(|seed| [(seed, false), (seed, true)]) {
+        let [plain, recorded] = [false, true]
+            .map(|record| simulate(seed, Options { record, interruptions, ..Options::default() }));
         ensure!(
             (plain.calls, plain.seconds) == (recorded.calls, recorded.seconds),
             "seed {seed} went two ways"

@@ -8,7 +8,7 @@ use capasg_api::{
     names::annotations,
     pool::{ChangePolicy, Opening, RolloutMode},
 };
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
 
 use super::limits::within_limits;
@@ -18,6 +18,8 @@ use super::limits::within_limits;
 pub(crate) struct Begun {
     /// When it began.
     pub(crate) at: DateTime<Utc>,
+    /// How far the clock of its host was off.
+    pub(crate) off: TimeDelta,
     /// The pool, as the caches showed it.
     pub(crate) object: Option<Arc<ASGMachinePool>>,
     /// Its `MachinePool`.
@@ -85,7 +87,8 @@ impl Begun {
             return Some(Hold::Paused);
         }
         let disruption = object.spec.disruption(replicas);
-        let closed = |at| !disruption.opening(at).is_open();
+        // Windows are open by the clock of the host.
+        let closed = |at| !disruption.opening(at + self.off).is_open();
         (closed(self.at) && closed(now)).then_some(Hold::Closed)
     }
 
@@ -97,7 +100,7 @@ impl Begun {
         let theirs = self.desired.filter(|_| self.replicas().is_none());
         let theirs = theirs.and_then(|desired| i32::try_from(desired).ok());
         let disruption = object.spec.disruption(theirs.unwrap_or(within_limits(object, owner)));
-        let of_window = |at| match disruption.opening(at) {
+        let of_window = |at| match disruption.opening(at + self.off) {
             Opening::Open { max_disrupted, .. } => max_disrupted.map(i64::from),
             Opening::Always | Opening::Closed { .. } => None,
         };

@@ -1,0 +1,167 @@
+//! Calls take time, and everything else goes on meanwhile: users, AWS, other pools, the process itself ends. Replies of the
+//! API server are lost, caches show the past or miss what was between, and clocks are off.
+
+use anyhow::{Context as _, Result, ensure};
+use capasg_simulation::{Kind, Latency, Pool, Setup, World};
+use chrono::TimeDelta;
+
+use crate::{SOON, reach};
+
+/// Calls take up to four seconds.
+fn slow(seed: u64) -> Setup {
+    taking(seed, 4_000)
+}
+
+fn taking(seed: u64, typical_millis: u64) -> Setup {
+    let latency = Latency { typical_millis, slow_per_thousand: 0, slow_millis: 0 };
+    Setup { latency: Some(latency), ..Setup::seed(seed) }
+}
+
+async fn settle(world: &mut World, pool: &Pool, replicas: usize) -> Result<()> {
+    world.run_until(&format!("{replicas} running"), SOON, |world| world.is_running(pool, replicas)).await
+}
+
+/// Create, grow, shrink, delete, each right at its end.
+async fn life(world: &mut World) -> Result<()> {
+    let pool = world.add_pool("workers", 2);
+    settle(world, &pool, 2).await?;
+    world.scale(&pool, 4);
+    settle(world, &pool, 4).await?;
+    world.rotate_token(&pool);
+    world.scale(&pool, 1);
+    settle(world, &pool, 1).await?;
+    let dump = world.dump();
+    ensure!(dump.groups.len() == 1 && dump.templates.len() == 1, "one of each\n{}", world.describe());
+    world.delete_machine_pool(&pool);
+    world.run_until("everything is gone", SOON, |world| world.is_gone(&pool)).await?;
+    let left = world.simulator.leftovers(None);
+    ensure!(left.is_empty(), "left in the cloud: {left:?}\n{}", world.describe());
+    world.finish()
+}
+
+#[tokio::test(start_paused = true)]
+async fn pools_are_reconciled_side_by_side() -> Result<()> {
+    let mut world = World::new(slow(1));
+    let pools = [world.add_pool("one", 2), world.add_pool("two", 3)];
+    world.run_until("both are reconciled", SOON, |world| world.under_way() == 2).await?;
+    settle(&mut world, &pools[0], 2).await?;
+    settle(&mut world, &pools[1], 3).await?;
+    world.finish()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_acts_in_the_middle_of_a_reconcile() -> Result<()> {
+    for seed in 0..4 {
+        let mut world = World::new(slow(seed));
+        let pool = world.add_pool("workers", 3);
+        settle(&mut world, &pool, 3).await?;
+        for replicas in [5, 2, 4] {
+            world.scale(&pool, replicas);
+            world.run_until("it is reconciled", SOON, |world| world.under_way() == 1).await?;
+            world.run_for(TimeDelta::seconds(2)).await?;
+        }
+        reach(&mut world, &pool, 4).await?;
+        world.finish().with_context(|| format!("seed {seed}"))?;
+    }
+    Ok(())
+}
+
+/// A request that was sent arrives, although the process that sent it is killed.
+#[tokio::test(start_paused = true)]
+async fn a_process_is_killed_while_its_calls_are_on_their_way() -> Result<()> {
+    let mut landed = 0;
+    for quarter in 0..24 {
+        let mut world = World::new(slow(quarter));
+        let pool = world.add_pool("workers", 2);
+        world.run_for(TimeDelta::milliseconds(1_500 + 250 * i64::try_from(quarter)?)).await?;
+        world.kill_process();
+        ensure!(world.under_way() == 0, "what was under way ended with the process");
+        landed += usize::from(world.has_late_writes());
+        reach(&mut world, &pool, 2).await.with_context(|| format!("killed at quarter {quarter}"))?;
+        let dump = world.dump();
+        ensure!(dump.groups.len() == 1 && dump.templates.len() == 1, "one of each\n{}", world.describe());
+        world.finish()?;
+    }
+    ensure!(landed >= 3, "only {landed} processes had sent a write");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_life_whose_calls_take_time() -> Result<()> {
+    for seed in 0..6 {
+        let mut world = World::new(taking(seed, 150));
+        life(&mut world).await.with_context(|| format!("seed {seed}"))?;
+    }
+    Ok(())
+}
+
+/// Writes to the API server take effect without an answer to the process, which goes on.
+#[tokio::test(start_paused = true)]
+async fn a_pool_survives_lost_replies_of_the_api_server() -> Result<()> {
+    for seed in 0..8 {
+        let mut world = World::new(taking(seed, 60));
+        world.lose_kubernetes_replies(1 + u32::try_from(seed)?);
+        let pool = world.add_pool("workers", 2);
+        settle(&mut world, &pool, 2).await?;
+        for replicas in [4, 1] {
+            world.lose_kubernetes_replies(2);
+            world.scale(&pool, replicas);
+            settle(&mut world, &pool, usize::try_from(replicas)?).await?;
+        }
+        world.finish().with_context(|| format!("seed {seed}"))?;
+    }
+    Ok(())
+}
+
+/// A watch that breaks and lists again shows nothing of what was between.
+#[tokio::test(start_paused = true)]
+async fn a_pool_survives_watches_that_list_again() -> Result<()> {
+    for kind in Kind::ALL {
+        let mut world = World::new(taking(3, 60));
+        let pool = world.add_pool("workers", 3);
+        settle(&mut world, &pool, 3).await?;
+        world.freeze(kind, true);
+        world.scale(&pool, 2);
+        world.rotate_token(&pool);
+        world.run_for(TimeDelta::seconds(20)).await?;
+        world.list_again(kind);
+        world.freeze(kind, false);
+        settle(&mut world, &pool, 2).await.with_context(|| format!("{kind:?}"))?;
+        world.finish()?;
+    }
+    Ok(())
+}
+
+/// A process begins with what was there half a minute ago.
+#[tokio::test(start_paused = true)]
+async fn a_pool_survives_a_process_that_begins_in_the_past() -> Result<()> {
+    for seed in 0..4 {
+        let mut world = World::new(taking(seed, 60));
+        let pool = world.add_pool("workers", 2);
+        settle(&mut world, &pool, 2).await?;
+        world.scale(&pool, 4);
+        world.run_for(TimeDelta::seconds(25)).await?;
+        world.restart_in_the_past(TimeDelta::seconds(30), TimeDelta::seconds(10));
+        settle(&mut world, &pool, 4).await?;
+        world.finish().with_context(|| format!("seed {seed}"))?;
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pool_survives_a_clock_that_is_off() -> Result<()> {
+    for off in [-15, 15] {
+        let mut world = World::new(Setup { clock_off_seconds: off, ..taking(1, 60) });
+        life(&mut world).await.with_context(|| format!("{off} s"))?;
+    }
+    let mut world = World::new(taking(2, 60));
+    let pool = world.add_pool("workers", 2);
+    settle(&mut world, &pool, 2).await?;
+    world.scale(&pool, 1);
+    world.run_for(TimeDelta::seconds(8)).await?;
+    world.restart_with_clock_off(TimeDelta::hours(-1));
+    settle(&mut world, &pool, 1).await?;
+    world.restart_with_clock_off(TimeDelta::zero());
+    reach(&mut world, &pool, 1).await?;
+    world.finish()
+}
