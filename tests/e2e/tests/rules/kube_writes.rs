@@ -205,7 +205,7 @@ fn with_identity(mut objects: Objects, uid: Option<&str>, version: Option<&str>)
 // Rules: C2, C6
 #[tokio::test]
 async fn the_simulated_api_server_does_what_the_real_one_does() -> Result<()> {
-    rule("kube-writes", Setup::bare().without_manager(), async |rig| {
+    Box::pin(rule("kube-writes", Setup::bare().without_manager(), async |rig| {
         let real = Real { rig };
         let model = capasg_simulation::ApiServer::new(
             VirtualClock::begin(),
@@ -261,6 +261,6 @@ async fn the_simulated_api_server_does_what_the_real_one_does() -> Result<()> {
         ensure!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
         ensure!(kinds.len() == KINDS, "writes without a case: there are {kinds:?}");
         Ok(())
-    })
+    }))
     .await
 }
