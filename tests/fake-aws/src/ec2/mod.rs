@@ -3,6 +3,7 @@
 pub(crate) mod console;
 mod filters;
 mod image;
+mod image_describe;
 mod instance;
 pub(crate) mod instances;
 mod network;
@@ -17,7 +18,7 @@ pub(crate) mod volumes;
 
 pub(crate) use filters::Filters;
 pub use image::{Image, ImageDevice, ImageVolume, Snapshot};
-pub(crate) use image::{images, snapshots};
+pub(crate) use image_describe::{images, snapshots};
 pub(crate) use instance::{Ec2State, Instance, Market};
 pub use network::{Accelerators, Capacity, InstanceType, Network, SecurityGroup, Subnet};
 pub(crate) use network_describe::{
