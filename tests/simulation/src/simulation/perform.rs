@@ -72,7 +72,7 @@ pub(super) fn perform(world: &mut World, pool: &Pool, act: &Act) {
         | Act::LandLate(..)
         | Act::LoseLease => mishap(world, act),
         Act::LoseReplies(_) | Act::ListAgain(_) | Act::RestartInThePast(..) | Act::RestartWithClockOff(_) => {
-            interruptions::perform(world, act)
+            interruptions::perform(world, act);
         }
         Act::RejectCredentials(_)
         | Act::WithdrawIdentity
