@@ -2,6 +2,7 @@
 //! collector, and caches that lag behind.
 
 mod held;
+mod lists;
 mod on_its_way;
 mod operators;
 mod past;

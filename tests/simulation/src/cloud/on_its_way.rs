@@ -9,18 +9,11 @@ use capasg_cloud::{Clock, Identity, Write};
 use capasg_fake_aws::{Call, Service, Simulator};
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::Shared;
+use super::{Shared, shared::Request};
 use crate::{journal::Moment, latency::pass};
 
 /// No call times out before (`Limits::read_timeout`).
 const TIMES_OUT: TimeDelta = TimeDelta::seconds(10);
-
-/// A request whose sender died or gave it up.
-pub(crate) struct Request {
-    due: DateTime<Utc>,
-    identity: Arc<Identity>,
-    call: Call,
-}
 
 /// A request whose sender waits for the reply.
 pub(super) struct OnItsWay<'a> {

@@ -9,10 +9,17 @@ use std::{
 };
 
 use capasg_cloud::{CloudError, CredentialSource, Identity, Result};
-use capasg_fake_aws::{DEFAULT_ACCOUNT, Scope};
+use capasg_fake_aws::{Call, DEFAULT_ACCOUNT, Scope};
+use chrono::{DateTime, Utc};
 
-use super::on_its_way::Request;
 use crate::{Journal, VirtualClock, journal::Moment, latency::Delays};
+
+/// A request whose sender died or gave it up.
+pub(crate) struct Request {
+    pub(super) due: DateTime<Utc>,
+    pub(super) identity: Arc<Identity>,
+    pub(super) call: Call,
+}
 
 /// What the connections of all regions share.
 pub(crate) struct Shared {

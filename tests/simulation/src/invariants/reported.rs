@@ -2,7 +2,7 @@
 
 use capasg_api::capi::pause_state;
 use capasg_cloud::Clock;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use kube::ResourceExt;
 
 use super::state::{Inner, Invariants};
@@ -67,6 +67,3 @@ impl Invariants {
         }
     }
 }
-
-/// When the denials of each operation began that no success ended, and the last one.
-pub(super) type Denied = std::collections::BTreeMap<&'static str, (DateTime<Utc>, DateTime<Utc>)>;

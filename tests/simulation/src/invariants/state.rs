@@ -12,14 +12,12 @@ use capasg_controllers::ObjectKey;
 use capasg_fake_aws::{Dump, Scope, Simulator};
 use chrono::{DateTime, Utc};
 
-use super::reported::Denied;
 use super::seen::exempt::Exemptions;
 use super::seen::{
-    begun, budget, capacity, current, drained, ended, failures, lists, paused, preview, refreshes, stopped,
-    token,
+    begun, budget, capacity, current, denied, drained, ended, failures, lists, paused, preview, refreshes,
+    stopped, token, turns,
 };
 use super::trace::Trace;
-use super::turns::Turns;
 use crate::{ApiServer, Core, Pool, VirtualClock};
 
 /// A rule that did not hold.
@@ -59,7 +57,7 @@ pub(super) struct Inner {
     pub(super) drained: drained::Seen,
     pub(super) ended: ended::Seen,
     pub(super) failures: failures::Seen,
-    pub(super) denied: Denied,
+    pub(super) denied: denied::Seen,
     pub(super) capacity: capacity::Seen,
     pub(super) budget: budget::Seen,
     pub(super) lists: lists::Seen,
@@ -70,7 +68,7 @@ pub(super) struct Inner {
     pub(super) token: token::Seen,
     /// What the reconcile that goes on knew when it began.
     pub(super) begun: begun::Begun,
-    pub(super) turns: Turns,
+    pub(super) turns: turns::Turns,
     /// Since when a pool says `Running` although fewer Machines are ready than desired, by its name.
     pub(super) short_of_nodes: BTreeMap<String, DateTime<Utc>>,
     /// Breaches of the contract that were told.

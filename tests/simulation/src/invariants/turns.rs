@@ -1,27 +1,10 @@
 //! Whose turn it is: several reconciles may be under way, each of which decided by what the caches showed when it began.
 
-use std::collections::BTreeMap;
-
 use capasg_controllers::ObjectKey;
 use capasg_fake_aws::What;
 
-use super::seen::begun::Begun;
+use super::seen::turns::Turn;
 use super::state::{Inner, Invariants};
-
-/// Whose turn it is, and what is known of the reconciles of other pools.
-#[derive(Default)]
-pub(super) struct Turns {
-    now: Option<ObjectKey>,
-    others: BTreeMap<ObjectKey, Turn>,
-}
-
-/// What is known of a reconcile.
-#[derive(Default)]
-struct Turn {
-    begun: Begun,
-    /// Whether its caches showed a pause.
-    paused: Option<ObjectKey>,
-}
 
 impl Inner {
     /// The reconcile of this pool goes on: what it does is measured by what its caches showed when it began.

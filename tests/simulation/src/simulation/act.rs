@@ -2,7 +2,6 @@
 
 use capasg_api::{ASGMachinePoolSpec, pool::InstanceRefresh};
 
-use super::field::Field;
 use crate::Setup;
 
 /// A run, as its seed makes it.
@@ -219,6 +218,23 @@ pub enum Act {
     RestartWithClockOff(i64),
     /// Nothing.
     Wait,
+}
+
+/// Something that others reported of pools in production.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    /// Somebody deletes the launch template.
+    TemplateGone,
+    /// Somebody launches an instance by hand and attaches it to the group.
+    Attach(u64),
+    /// Somebody attaches again what was detached.
+    Reattach,
+    /// Instances die at launch of this, or no longer.
+    LaunchesDie(Option<&'static str>),
+    /// An image is deregistered, or shared again.
+    ImageGone(&'static str, bool),
+    /// AWS does not know a new launch template version yet, in so many calls.
+    VersionUnknown(u32),
 }
 
 /// How every call of an operation fails for a while.

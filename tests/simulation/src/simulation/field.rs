@@ -5,30 +5,13 @@
 use capasg_fake_aws::{Fault, Service, Tree, ec2::Image};
 
 use super::{
-    act::{Act, Rejection, SpecEdit, Story},
+    act::{Act, Field, Rejection, SpecEdit, Story},
     placement::{gap, insert, one},
     spec::IMAGES,
 };
 use crate::{Pool, Random, World, cloud::MANAGER};
 
 type Acts = Vec<(i64, Act)>;
-
-/// Something that was reported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Field {
-    /// Somebody deletes the launch template.
-    TemplateGone,
-    /// Somebody launches an instance by hand and attaches it to the group.
-    Attach(u64),
-    /// Somebody attaches again what was detached.
-    Reattach,
-    /// Instances die at launch of this, or no longer.
-    LaunchesDie(Option<&'static str>),
-    /// An image is deregistered, or shared again.
-    ImageGone(&'static str, bool),
-    /// AWS does not know a new launch template version yet, in so many calls.
-    VersionUnknown(u32),
-}
 
 /// Codes of `StateReason` in the EC2 API reference, with their texts, and one that is not documented.
 const DEATHS: [&str; 12] = [

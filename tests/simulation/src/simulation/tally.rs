@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use super::{
-    act::{Act, SpecEdit, Story},
-    field::Field,
-};
+use super::act::{Act, Field, SpecEdit, Story};
 
 /// In how many stories a kind occurs, and how often in all.
 type Counts = BTreeMap<String, (u64, u64)>;

@@ -15,6 +15,7 @@ mod recording;
 mod running;
 mod schedule;
 mod setup;
+mod under_way;
 mod watchdog;
 
 use std::{collections::BTreeMap, sync::Arc};

@@ -10,33 +10,16 @@ use capasg_controllers::{
 };
 use chrono::TimeDelta;
 use kube::ResourceExt;
-use tokio::time::error::Elapsed;
 
 use super::{
     World,
-    running::{Done, Work},
+    running::{Attempt, Done, Ended, Work},
 };
 
 /// A reconcile that takes longer is given up, as the controllers' runtime does.
 const RECONCILE_DEADLINE: Duration = Duration::from_mins(2);
 /// A pool that nothing wakes is looked at again after this long.
 const SYNC_PERIOD: TimeDelta = TimeDelta::minutes(10);
-
-/// How a reconcile ended.
-pub(super) type Ended = Result<Result<Requeue, ReconcileError>, Elapsed>;
-
-/// A reconcile, as it began.
-pub(super) struct Attempt {
-    pool: ObjectKey,
-    /// Whether nothing but the periodic resync caused it.
-    is_resync: bool,
-    /// Whether a watch was about to wake the pool.
-    was_to_wake: bool,
-    /// The newest resourceVersion.
-    version: u64,
-    /// How many writes there were before.
-    writes: usize,
-}
 
 impl World {
     /// Whether the caches show a pause.
