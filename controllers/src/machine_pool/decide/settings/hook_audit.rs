@@ -8,7 +8,7 @@ use crate::machine_pool::model::{Input, Needs, Part};
 
 /// After a start of the controller, the hooks of all pools are read within this time, and not all at once: the calls
 /// share their rate limit with those that change something.
-const SPREAD: TimeDelta = TimeDelta::minutes(10);
+const SPREAD: TimeDelta = TimeDelta::minutes(3);
 
 /// Requires our hook if it is not known: at once if a decision depends on it, else when it is the turn of this pool. Nothing
 /// else reconciles a pool when its hook is no longer known.
@@ -61,11 +61,11 @@ mod tests {
             let part = read(&stage.input(), false);
             let wait = part.requeue_after.unwrap_or(TimeDelta::zero());
             assert!(part.needs.hook == (wait == TimeDelta::zero()) && wait < SPREAD);
-            turns.insert(wait.num_seconds() / 100);
+            turns.insert(wait.num_seconds() / 30);
             stage.clock = now() + wait;
             assert!(read(&stage.input(), false).needs.hook, "it is its turn");
         }
-        assert_eq!(turns.len(), 6, "in each part of ten minutes");
+        assert_eq!(turns.len(), 6, "in each half of three minutes");
     }
 
     #[test]
