@@ -45,6 +45,8 @@ async fn call_everything(replay: &Replay) -> Result<usize> {
         cloud.instances(&one, None).await.err(),
         cloud.instance_types(&one, None).await.err(),
         cloud.launch_template("x").await.err(),
+        cloud.launch_templates("x", None).await.err(),
+        cloud.latest_versions(None).await.err(),
         cloud.launch_template_versions("x", None).await.err(),
         cloud.subnets(&ids, None).await.err(),
         cloud.security_groups(&ids, None).await.err(),

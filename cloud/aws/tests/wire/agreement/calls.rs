@@ -27,6 +27,8 @@ pub enum Call {
     Instances(Vec<String>, Token),
     InstanceTypes(Vec<String>, Token),
     LaunchTemplate(String),
+    LaunchTemplates(String, Token),
+    LatestVersions(Token),
     LaunchTemplateVersions(String, Token),
     Subnets(Selector, Token),
     SecurityGroups(Selector, Token),
@@ -54,6 +56,8 @@ impl Call {
             Self::Instances(ids, token) => shown(&cloud.instances(ids, token.clone()).await?),
             Self::InstanceTypes(names, token) => shown(&cloud.instance_types(names, token.clone()).await?),
             Self::LaunchTemplate(name) => shown(&cloud.launch_template(name).await?),
+            Self::LaunchTemplates(key, token) => shown(&cloud.launch_templates(key, token.clone()).await?),
+            Self::LatestVersions(token) => shown(&cloud.latest_versions(token.clone()).await?),
             Self::LaunchTemplateVersions(id, token) => {
                 shown(&cloud.launch_template_versions(id, token.clone()).await?)
             }
@@ -136,6 +140,12 @@ fn reads() -> Vec<Operation> {
         of(Ec2, "DescribeInstances", named().prop_map(|(ids, token)| Call::Instances(ids, token))),
         of(Ec2, "DescribeInstanceTypes", named().prop_map(|(own, token)| Call::InstanceTypes(own, token))),
         of(Ec2, "DescribeLaunchTemplates", text().prop_map(Call::LaunchTemplate)),
+        of(
+            Ec2,
+            "DescribeLaunchTemplates",
+            paged().prop_map(|(key, token)| Call::LaunchTemplates(key, token)),
+        ),
+        of(Ec2, "DescribeLaunchTemplateVersions", token().prop_map(Call::LatestVersions)),
         of(
             Ec2,
             "DescribeLaunchTemplateVersions",
