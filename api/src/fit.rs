@@ -34,10 +34,24 @@ static SCHEMAS: LazyLock<HashMap<String, JSONSchemaProps>> = LazyLock::new(|| {
     crd::crds().into_iter().filter_map(schema).collect()
 });
 
+/// The status to write, which fits its CRD; none if the object has it already. The status that the API server accepted fits.
+#[must_use]
+pub fn changed<K>(status: K::Status, before: Option<&K::Status>) -> Option<K::Status>
+where
+    K: HasStatus + Resource<DynamicType = ()>,
+    K::Status: Serialize + DeserializeOwned + PartialEq,
+{
+    // Of thousands of instances few change: what is equal is not converted.
+    if before == Some(&status) {
+        return None;
+    }
+    Some(fit::<K>(status)).filter(|status| before != Some(status))
+}
+
 /// A status whose lists, maps and strings are as long as the CRD of the kind allows. Messages end with the number of
 /// characters that are left out; the field `omitted` of a status has the numbers of items that its lists lack.
 #[must_use]
-pub fn fit<K>(status: K::Status) -> K::Status
+fn fit<K>(status: K::Status) -> K::Status
 where
     K: HasStatus + Resource<DynamicType = ()>,
     K::Status: Serialize + DeserializeOwned,
@@ -159,6 +173,8 @@ fn limit(bound: Option<i64>) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use capasg_test_objects::exceeded_limits;
+
     use super::*;
     use crate::{
         ASGMachine, ASGMachinePool, ASGMachinePoolStatus, ASGMachineStatus,
@@ -191,45 +207,16 @@ mod tests {
         }
     }
 
-    /// What the API server rejects.
-    fn violations(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
-        let mut check = |keyword: &str, length: usize| {
-            if schema[keyword].as_u64().is_some_and(|limit| length as u64 > limit) {
-                found.push(format!("{path}: {keyword} with {length}"));
-            }
-        };
-        match value {
-            Value::String(text) => check("maxLength", text.chars().count()),
-            Value::Array(items) => {
-                check("maxItems", items.len());
-                for item in items {
-                    violations(&schema["items"], item, path, found);
-                }
-            }
-            Value::Object(members) => {
-                check("maxProperties", members.len());
-                for (key, value) in members {
-                    let property = schema["properties"].get(key).unwrap_or(&schema["additionalProperties"]);
-                    violations(property, value, &format!("{path}.{key}"), found);
-                }
-            }
-            _ => {}
-        }
-    }
-
     #[test]
     fn every_list_map_and_string_of_every_status_is_cut_to_the_limits_of_its_schema() {
         for kind in ["ASGMachinePool", "ASGMachine", "ASGIdentity"] {
             let schema = &SCHEMAS[kind];
             let as_json = serde_json::to_value(schema).unwrap();
             let mut status = filled(schema, kind);
-            let mut found = Vec::new();
-            violations(&as_json, &status, kind, &mut found);
+            let found = exceeded_limits(&as_json, &status, kind);
             assert!(!found.is_empty(), "{kind} is filled beyond its limits");
             cut_status(schema, &mut status);
-            found.clear();
-            violations(&as_json, &status, kind, &mut found);
-            assert_eq!(found, [""; 0]);
+            assert_eq!(exceeded_limits(&as_json, &status, kind), [""; 0]);
         }
     }
 
@@ -254,6 +241,21 @@ mod tests {
         assert_eq!(again, fits, "what is not read again keeps its count");
         again.security_group_ids.truncate(3);
         assert!(!fit::<ASGMachinePool>(again).omitted.contains_key("securityGroupIDs"));
+    }
+
+    #[test]
+    fn a_status_is_written_if_it_differs_once_it_is_cut() {
+        let ids = |count: i32| ASGMachinePoolStatus {
+            security_group_ids: (0..count).map(|number| format!("sg-{number:03}")).collect(),
+            ..ASGMachinePoolStatus::default()
+        };
+        let changed = changed::<ASGMachinePool>;
+        let before = changed(ids(70), None).unwrap();
+        assert_eq!(changed(before.clone(), Some(&before)), None);
+        assert_eq!(changed(ids(70), Some(&before)), None);
+        assert_eq!(changed(ids(3), Some(&before)), Some(ids(3)));
+        let more = changed(ids(71), Some(&before)).unwrap();
+        assert_eq!(more.omitted["securityGroupIDs"], 7);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use capasg_api::{
     ASGIdentity,
     conditions::{self, Finding, READY, Status},
-    fit::fit,
+    fit,
     reasons::identity_ready,
 };
 use capasg_cloud::{CloudError, CredentialSource, ErrorClass, Identity, Inventory, Place, Role};
@@ -88,8 +88,7 @@ async fn report(context: &Context, identity: &ASGIdentity) -> crate::kubernetes:
         Err(Refusal { reason, message }) => Finding::new(READY, Status::False, reason, message),
     };
     conditions::set(&mut status.conditions, finding, generation, context.clock.now());
-    let status = fit::<ASGIdentity>(status);
-    if status != before {
+    if let Some(status) = fit::changed::<ASGIdentity>(status, Some(&before)) {
         context.kubernetes.report_identity(&identity.name_any(), &status).await?;
     }
     Ok(changed)

@@ -57,8 +57,9 @@ impl Table {
         if !entry.registered {
             entry.registered = true;
             entry.request_read(now + cadence.coalesce);
-            let interval = self.idle_interval(cadence);
-            self.idle_at.get_or_insert(now + interval);
+            if self.idle_at.is_none() {
+                self.idle_at = Some(now + self.idle_interval(cadence));
+            }
         }
     }
 
@@ -95,8 +96,8 @@ impl Table {
         entry.externally_scaled = on;
         if on {
             let round = self.externally_scaled_at.filter(|at| *at > now);
-            let interval = self.externally_scaled_interval(cadence);
-            self.externally_scaled_at = Some(round.unwrap_or(now + interval));
+            self.externally_scaled_at =
+                round.or_else(|| Some(now + self.externally_scaled_interval(cadence)));
         }
     }
 

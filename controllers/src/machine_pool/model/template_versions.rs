@@ -81,12 +81,17 @@ pub fn pinned_content(observed: &Observed) -> Option<&LaunchTemplateData> {
 /// were read. Nothing follows from such a version until it is read. What the ASGMachine of an instance records is as good.
 #[must_use]
 pub fn missing_versions(observed: &Observed) -> BTreeSet<i64> {
-    let Known::Present(ObservedTemplate { versions, .. }) = &observed.template else {
-        return BTreeSet::new();
-    };
+    let Some(ObservedTemplate { versions, .. }) = observed.template.present() else { return BTreeSet::new() };
+    let pinned = pinned_version(observed).filter(|version| !versions.contains_key(version));
     let instances = observed.instances.values().filter(|instance| recorded_stamp(instance).is_none());
-    let instances = instances.filter_map(|instance| version_of(observed, instance));
-    instances.chain(pinned_version(observed)).filter(|version| !versions.contains_key(version)).collect()
+    instances.filter_map(|instance| unread_version(observed, instance)).chain(pinned).collect()
+}
+
+/// The version of our launch template that an instance was launched from, if it is not among those that were read.
+#[must_use]
+pub fn unread_version(observed: &Observed, instance: &PoolInstance) -> Option<i64> {
+    let versions = &observed.template.present()?.versions;
+    version_of(observed, instance).filter(|version| !versions.contains_key(version))
 }
 
 /// The version of our launch template that an instance was launched from, while the group keeps the instance.
@@ -113,9 +118,8 @@ pub fn recorded_stamp(instance: &PoolInstance) -> Option<&Stamp> {
 pub fn has_unknown_version(observed: &Observed, instance: &PoolInstance) -> bool {
     match &observed.template {
         Known::Unread(_) => instance.listed.is_some(),
-        Known::Present(ObservedTemplate { versions, .. }) => {
-            recorded_stamp(instance).is_none()
-                && version_of(observed, instance).is_some_and(|version| !versions.contains_key(&version))
+        Known::Present(_) => {
+            recorded_stamp(instance).is_none() && unread_version(observed, instance).is_some()
         }
         Known::Absent => false,
     }

@@ -23,7 +23,7 @@ mod text;
 use capasg_api::{
     ASGMachine, ASGMachinePool, ASGMachinePoolStatus,
     conditions::{self, paused},
-    fit::fit,
+    fit,
 };
 use kube::ResourceExt;
 
@@ -110,8 +110,8 @@ async fn write(context: &Context, input: &Input<'_>, machines: &Machines, memory
     let now = context.clock.now();
     if let Some(observed) = input.observed.filter(|observed| shows_instances(observed, input.plan)) {
         for machine in &machines.asg_machines {
-            let status = fit::<ASGMachine>(machine::status(machine, observed, input, memory, now));
-            if machine.status.as_ref() != Some(&status) {
+            let status = machine::status(machine, observed, input, memory, now);
+            if let Some(status) = fit::changed::<ASGMachine>(status, machine.status.as_ref()) {
                 let write = KubeWrite::PatchAsgMachineStatus {
                     machine: ObjectKey::of(machine.as_ref()),
                     resource_version: None,
@@ -159,8 +159,8 @@ async fn report_paused(context: &Context, observation: &Observation, memory: &Po
     context.observer.reported(&objects.key, metrics::gauges(objects, &status, None, memory));
     write_status(context, objects, status, true).await?;
     for machine in &machines.asg_machines {
-        let status = fit::<ASGMachine>(machine::paused_status(machine, objects, now));
-        if machine.status.as_ref() != Some(&status) {
+        let status = machine::paused_status(machine, objects, now);
+        if let Some(status) = fit::changed::<ASGMachine>(status, machine.status.as_ref()) {
             let write = KubeWrite::PatchAsgMachineStatus {
                 machine: ObjectKey::of(machine.as_ref()),
                 resource_version: machine.resource_version(),
@@ -197,10 +197,9 @@ async fn write_status(
     status: ASGMachinePoolStatus,
     repeats: bool,
 ) -> Result<()> {
-    let status = fit::<ASGMachinePool>(status);
-    if objects.pool.status.as_ref() == Some(&status) {
+    let Some(status) = fit::changed::<ASGMachinePool>(status, objects.pool.status.as_ref()) else {
         return Ok(());
-    }
+    };
     let must_be_latest = repeats || !status.initialization.provisioned;
     let write = KubeWrite::PatchPoolStatus {
         pool: objects.key.clone(),

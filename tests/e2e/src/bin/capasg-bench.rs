@@ -16,7 +16,7 @@ use capasg_environment::{
     Environment, Join, KubeletOptions, Kubelets, Look, ManagerOptions, Settings, WorkloadCluster, dynamic,
     process_stat, wait_until,
 };
-use capasg_fake_aws::{LogFilter, Scope, Simulator};
+use capasg_fake_aws::{Counts, LogFilter, Scope, Simulator};
 use chrono::{DateTime, Utc};
 use clap::Parser;
 use futures::future::try_join_all;
@@ -166,6 +166,11 @@ fn runs(pool: &DynamicObject, replicas: usize) -> bool {
     pool.data.pointer("/status/phase") == Some(&json!("Running")) && refs == replicas
 }
 
+/// The calls of each operation.
+fn by_action(counts: &Counts) -> impl Iterator<Item = [String; 3]> {
+    counts.by_action.iter().map(|(action, calls)| row(&format!("  {action}"), calls.to_string(), ""))
+}
+
 /// Watches while nothing happens.
 async fn idle(
     simulator: &Simulator,
@@ -195,9 +200,7 @@ async fn idle(
         format!("{:.1}", real(since.calls) / minutes * 10.0),
         "<= 36 with up to 100 pools",
     ));
-    for (action, calls) in &since.by_action {
-        table.push(row(&format!("  {action}"), calls.to_string(), ""));
-    }
+    table.extend(by_action(&since));
     table.push(row("mutations while idle", since.mutations.to_string(), "0"));
     table.push(row("resident memory, idle", format!("{:.1} MB", process.status("VmRSS")?), "<= 50 MB"));
     table.push(row("processor time in 10 idle minutes", format!("{:.2} s", spent * 600.0), "<= 4 s"));
@@ -253,9 +256,7 @@ async fn restart(simulator: &Simulator, mark: u64, table: &mut Vec<[String; 3]>)
     let since = simulator.counts(&LogFilter::default().since(mark));
     let reads = (since.calls - since.mutations).to_string();
     table.push(row("reads in the first minute after a restart", reads, "< 60 with 105 pools"));
-    for (action, calls) in &since.by_action {
-        table.push(row(&format!("  {action}"), calls.to_string(), ""));
-    }
+    table.extend(by_action(&since));
     Ok(())
 }
 

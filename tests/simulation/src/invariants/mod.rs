@@ -110,18 +110,21 @@ impl Invariants {
     }
 
     pub(crate) fn on(&self, moment: Moment<'_>) {
-        self.look_at_cloud();
+        // An answer follows the call, at which the rules looked.
+        if !matches!(moment, Moment::Answered { .. }) {
+            self.look_at_cloud();
+        }
         let now = self.clock.now();
         match moment {
             Moment::Call => {}
+            Moment::Answered { api, denied } => {
+                self.a_lasting_denial_is_reported(&mut self.inner(), api, denied);
+            }
             Moment::Sent { write } => self.note_sent(&mut self.inner(), now, write),
             Moment::Failed { api, is_rejected } => {
                 let mut inner = self.inner();
                 inner.failures.failed(api, is_rejected, now);
                 inner.ended.failed = (api == "TerminateInstanceInAutoScalingGroup").then_some(is_rejected);
-            }
-            Moment::Answered { api, denied } => {
-                self.a_lasting_denial_is_reported(&mut self.inner(), api, denied);
             }
             Moment::Kubernetes { write, changed } => {
                 let mut inner = self.inner();

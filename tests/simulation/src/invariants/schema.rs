@@ -26,13 +26,11 @@ impl Invariants {
 
 /// The limits of the schema of its kind that a status exceeds.
 pub fn exceeded_limits(kind: &str, status: &impl Serialize) -> Vec<String> {
-    let mut found = Vec::new();
     let value = serde_json::to_value(status).unwrap_or_default();
     match schemas().get(kind) {
-        Some(schema) => compare(schema, &value, "status", &mut found),
-        None => found.push(format!("{kind} has no schema")),
+        Some(schema) => capasg_test_objects::exceeded_limits(schema, &value, "status"),
+        None => vec![format!("{kind} has no schema")],
     }
-    found
 }
 
 /// The schemas of statuses by kind. They are the same in all runs.
@@ -48,29 +46,4 @@ fn schemas() -> &'static BTreeMap<String, Value> {
         });
         kinds.collect()
     })
-}
-
-fn compare(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
-    let mut check = |keyword: &str, length: usize| {
-        if schema[keyword].as_u64().is_some_and(|limit| length as u64 > limit) {
-            found.push(format!("{path}: {keyword} with {length}"));
-        }
-    };
-    match value {
-        Value::String(text) => check("maxLength", text.chars().count()),
-        Value::Array(items) => {
-            check("maxItems", items.len());
-            for item in items {
-                compare(&schema["items"], item, path, found);
-            }
-        }
-        Value::Object(members) => {
-            check("maxProperties", members.len());
-            for (key, value) in members {
-                let property = schema["properties"].get(key).unwrap_or(&schema["additionalProperties"]);
-                compare(property, value, &format!("{path}.{key}"), found);
-            }
-        }
-        _ => {}
-    }
 }

@@ -6,7 +6,7 @@ use capasg_fake_aws::{Fault, Service, Tree, ec2::Image};
 
 use super::{
     act::{Act, Field, Rejection, SpecEdit, Story},
-    placement::{gap, insert, one},
+    placement::{Kind, gap, insert_some, one},
     spec::IMAGES,
 };
 use crate::{Pool, Random, World, cloud::MANAGER};
@@ -29,9 +29,6 @@ const DEATHS: [&str; 12] = [
     "Server.NotDocumentedYet: a reason of tomorrow",
 ];
 
-/// In how many of a hundred stories each kind occurs, and what it draws.
-type Kind = (u64, u64, fn(&Random, &Story) -> Acts);
-
 const KINDS: [Kind; 6] = [
     (0x7465_6d70_6c61_7465, 6, template_gone),
     (0x6174_7461_6368_0000, 6, attached),
@@ -42,13 +39,7 @@ const KINDS: [Kind; 6] = [
 ];
 
 pub(super) fn some(story: &mut Story) {
-    for (sequence, percent, kind) in KINDS {
-        let random = Random::new(story.seed ^ sequence);
-        if random.chance(percent) {
-            let acts = kind(&random, story);
-            insert(&random, story, acts);
-        }
-    }
+    insert_some(&KINDS, story);
 }
 
 fn soon(random: &Random) -> i64 {
@@ -68,7 +59,7 @@ fn launches(random: &Random) -> Act {
 }
 
 /// The launch template is deleted, and before or after it is created again something changes.
-fn template_gone(random: &Random, story: &Story) -> Acts {
+fn template_gone(random: &Random, story: &mut Story) -> Acts {
     let mut acts = vec![(gap(random), Act::Field(Field::TemplateGone))];
     if random.chance(60) {
         acts.push((soon(random), edit(random)));
@@ -86,7 +77,7 @@ fn template_gone(random: &Random, story: &Story) -> Acts {
 }
 
 /// Instances that CAPASG did not launch, or that somebody took out, come into the group.
-fn attached(random: &Random, _story: &Story) -> Acts {
+fn attached(random: &Random, _story: &mut Story) -> Acts {
     let mut acts = vec![(gap(random), Act::Wait)];
     for _ in 0..=random.below(2) {
         if random.chance(60) {
@@ -102,7 +93,7 @@ fn attached(random: &Random, _story: &Story) -> Acts {
     acts
 }
 
-fn deaths(random: &Random, _story: &Story) -> Acts {
+fn deaths(random: &Random, _story: &mut Story) -> Acts {
     let mut acts =
         vec![(gap(random), Act::Field(Field::LaunchesDie(Some(DEATHS[random.index(DEATHS.len())]))))];
     for _ in 0..=random.below(3) {
@@ -112,7 +103,7 @@ fn deaths(random: &Random, _story: &Story) -> Acts {
     acts
 }
 
-fn images(random: &Random, _story: &Story) -> Acts {
+fn images(random: &Random, _story: &mut Story) -> Acts {
     let image = IMAGES[random.index(IMAGES.len())];
     let mut acts = vec![(gap(random), Act::Field(Field::ImageGone(image, true)))];
     for _ in 0..=random.below(2) {
@@ -122,7 +113,7 @@ fn images(random: &Random, _story: &Story) -> Acts {
     acts
 }
 
-fn unknown_versions(random: &Random, story: &Story) -> Acts {
+fn unknown_versions(random: &Random, story: &mut Story) -> Acts {
     let mut acts = Vec::new();
     for _ in 0..=random.below(2) {
         let calls = 1 + u32::try_from(random.below(3)).unwrap_or(0);
@@ -134,7 +125,7 @@ fn unknown_versions(random: &Random, story: &Story) -> Acts {
 }
 
 /// A policy of the organization denies one operation for hours.
-fn denied_for_hours(random: &Random, story: &Story) -> Acts {
+fn denied_for_hours(random: &Random, story: &mut Story) -> Acts {
     let operation =
         super::generate_outages::OPERATIONS[random.index(super::generate_outages::OPERATIONS.len())];
     let mut acts = vec![(gap(random), Act::Outage(operation, Rejection::Denied))];

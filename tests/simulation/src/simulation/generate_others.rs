@@ -5,15 +5,12 @@ use capasg_api::pool::InstancesDistribution;
 
 use super::{
     act::{Act, SpecEdit, Story},
-    placement::{gap, insert},
+    placement::{Kind, gap, insert_some},
     spec::IMAGES,
 };
 use crate::Random;
 
 type Acts = Vec<(i64, Act)>;
-
-/// In how many of a hundred stories each kind occurs, and what it draws.
-type Kind = (u64, u64, fn(&Random, &mut Story) -> Acts);
 
 const KINDS: [Kind; 5] = [
     (0x7665_7273_696f_6e73, 7, other_versions),
@@ -24,13 +21,7 @@ const KINDS: [Kind; 5] = [
 ];
 
 pub(super) fn some(story: &mut Story) {
-    for (sequence, percent, kind) in KINDS {
-        let random = Random::new(story.seed ^ sequence);
-        if random.chance(percent) {
-            let acts = kind(&random, story);
-            insert(&random, story, acts);
-        }
-    }
+    insert_some(&KINDS, story);
 }
 
 fn soon(random: &Random) -> i64 {

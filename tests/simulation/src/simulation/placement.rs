@@ -14,6 +14,21 @@ pub(super) fn gap(random: &Random) -> i64 {
     (from + random.below(to - from)).cast_signed()
 }
 
+/// A kind of acts that some stories have: a sequence of its own, so that stories without it stay as they are; in how many
+/// of a hundred stories it occurs; and what it draws, with the times between the acts in milliseconds.
+pub(super) type Kind = (u64, u64, fn(&Random, &mut Story) -> Vec<(i64, Act)>);
+
+/// Puts the acts of those kinds into a story that occur in it.
+pub(super) fn insert_some(kinds: &[Kind], story: &mut Story) {
+    for (sequence, percent, kind) in kinds {
+        let random = Random::new(story.seed ^ sequence);
+        if random.chance(*percent) {
+            let acts = kind(&random, story);
+            insert(&random, story, acts);
+        }
+    }
+}
+
 /// Puts acts somewhere into a story, one after the other.
 pub(super) fn insert(random: &Random, story: &mut Story, acts: Vec<(i64, Act)>) {
     let at = random.index(story.acts.len() + 1);

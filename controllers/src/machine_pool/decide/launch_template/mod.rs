@@ -13,7 +13,7 @@ use crate::machine_pool::model::ownership::template_not_owned;
 use crate::machine_pool::model::revision::desired_stamp;
 use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::template_versions::{
-    pinned_version, previous_stamp, recorded_stamp, version_of,
+    pinned_version, previous_stamp, recorded_stamp, unread_version,
 };
 use crate::machine_pool::model::{
     Desired, DesiredLaunch, Input, Known, Needs, Observed, ObservedTemplate, Part, stamp,
@@ -81,15 +81,13 @@ pub fn decide(input: &Input<'_>) -> (Pin, Part) {
 /// replaced before the versions that they were launched from are.
 fn rests_on_records(input: &Input<'_>) -> bool {
     let Input { desired, observed, .. } = *input;
-    let Known::Present(ObservedTemplate { versions, has_all_versions: false, .. }) = &observed.template
-    else {
+    let Known::Present(ObservedTemplate { has_all_versions: false, .. }) = &observed.template else {
         return false;
     };
     let Some(wanted) = desired_stamp(desired, observed) else { return false };
     observed.instances.values().any(|instance| {
-        let is_unread =
-            version_of(observed, instance).is_some_and(|version| !versions.contains_key(&version));
-        is_unread && recorded_stamp(instance).is_some_and(|stamp| stamp.outdated_under(&wanted))
+        unread_version(observed, instance).is_some()
+            && recorded_stamp(instance).is_some_and(|stamp| stamp.outdated_under(&wanted))
     })
 }
 
