@@ -45,7 +45,7 @@ pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -
             let body = json!({"metadata": {"resourceVersion": resource_version, "finalizers": finalizers}});
             patch.merge::<ASGMachinePool>(pool, &body).await
         }
-        KubeWrite::PatchPoolProviderIds { pool, provider_id, list } => {
+        KubeWrite::PatchPoolProviderIds { pool, resource_version, provider_id, list } => {
             let mut spec = Map::new();
             if let Some(id) = provider_id {
                 spec.insert("providerID".into(), json!(id));
@@ -53,7 +53,11 @@ pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -
             if let Some(list) = list {
                 spec.insert("providerIDList".into(), json!(list));
             }
-            patch.merge::<ASGMachinePool>(pool, &json!({"spec": spec})).await
+            let body = match resource_version {
+                Some(version) => json!({"metadata": {"resourceVersion": version}, "spec": spec}),
+                None => json!({"spec": spec}),
+            };
+            patch.merge::<ASGMachinePool>(pool, &body).await
         }
         KubeWrite::AnnotateBlockMove { pool, uid, blocked } => {
             let value = if *blocked { json!(BLOCK_MOVE_VALUE) } else { Value::Null };

@@ -42,6 +42,8 @@ pub enum KubeWrite {
     PatchPoolProviderIds {
         /// The pool.
         pool: ObjectKey,
+        /// The resourceVersion that was read, if the list must not replace a newer one.
+        resource_version: Option<String>,
         /// The group's ARN, if it changes.
         provider_id: Option<String>,
         /// Sorted, unique provider ids, if they change.

@@ -126,7 +126,7 @@ async fn write(context: &Context, input: &Input<'_>, machines: &Machines, memory
         .observed
         .filter(|observed| observed.group.present().is_some())
         .map(|observed| certain_list(observed, before, memory).unwrap_or_else(|| before.clone()));
-    provider_ids(context, input, list.as_ref()).await?;
+    provider_ids(context, input, list.as_ref(), memory).await?;
     let status = status::status(input, list.as_ref(), memory, now);
     let gauges = metrics::gauges(input.objects, &status, input.observed, memory);
     context.observer.reported(&input.objects.key, gauges);
@@ -172,13 +172,21 @@ async fn report_paused(context: &Context, observation: &Observation, memory: &Po
     Ok(())
 }
 
-/// The ARN of the group once (B9), and the list of instances whenever it changes (B1, B3).
-async fn provider_ids(context: &Context, input: &Input<'_>, list: Option<&Vec<String>>) -> Result<()> {
+/// The ARN of the group once (B9), and the list of instances whenever it changes (B1, B3). A new leader may know neither the
+/// last list nor all ASGMachines: it must not overwrite what it has not read.
+async fn provider_ids(
+    context: &Context,
+    input: &Input<'_>,
+    list: Option<&Vec<String>>,
+    memory: &PoolMemory,
+) -> Result<()> {
     let spec = &input.objects.pool.spec;
     let arn = input.observed.and_then(|o| o.group.present()).map(|group| &group.arn);
     let owned = !input.is_not_owned();
+    let is_new = memory.behind_previous_leader(context.clock.now()).is_some();
     let write = KubeWrite::PatchPoolProviderIds {
         pool: input.objects.key.clone(),
+        resource_version: input.objects.pool.resource_version().filter(|_| is_new),
         provider_id: arn.filter(|arn| owned && spec.provider_id.as_ref() != Some(arn)).cloned(),
         list: list.filter(|list| owned && spec.provider_id_list != **list).cloned(),
     };

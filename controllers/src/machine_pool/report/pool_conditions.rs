@@ -181,7 +181,7 @@ fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
                  after these instances terminate.",
                 named(instances)
             );
-            return no(group_ready::GROUP_NOT_READY, message);
+            return no(group_ready::GROUP_NOT_READY, with_failure(message, memory));
         }
         Some(Blocker::Detached { instances }) => {
             let message = format!(
@@ -189,7 +189,7 @@ fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
                  again, or terminate it. The Machines are kept.",
                 named(instances)
             );
-            return no(group_ready::GROUP_NOT_READY, message);
+            return no(group_ready::GROUP_NOT_READY, with_failure(message, memory));
         }
         _ => {}
     }
@@ -229,6 +229,14 @@ fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
             None => Finding::plain(GROUP_READY, true, group_ready::GROUP_READY),
             Some(message) => no(group_ready::GROUP_NOT_READY, message),
         },
+    }
+}
+
+/// A message, and which call about the group fails in addition.
+fn with_failure(message: String, memory: &PoolMemory) -> String {
+    match memory.failed_calls.about(CallTopic::Group) {
+        Some((subject, failed)) => format!("{message} {}", failure_message(subject, failed)),
+        None => message,
     }
 }
 

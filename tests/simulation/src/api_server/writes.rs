@@ -34,8 +34,9 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
             let expect = Expect { version: Some(resource_version), uid: None };
             pools.update(ledger, pool, expect, |pool| pool.metadata.finalizers = Some(finalizers.clone()))
         }
-        KubeWrite::PatchPoolProviderIds { pool, provider_id, list } => {
-            pools.update(ledger, pool, Expect::default(), |pool| {
+        KubeWrite::PatchPoolProviderIds { pool, resource_version, provider_id, list } => {
+            let expect = Expect { version: resource_version.as_deref(), uid: None };
+            pools.update(ledger, pool, expect, |pool| {
                 if let Some(id) = provider_id {
                     pool.spec.provider_id = Some(id.clone());
                 }

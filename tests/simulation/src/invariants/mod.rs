@@ -130,6 +130,7 @@ impl Invariants {
                 let mut inner = self.inner();
                 trace::kubernetes(&mut inner.trace, now, write, changed);
                 Self::a_paused_pool_is_left_alone(&mut inner, now, write);
+                Self::note_reported_denials(&mut inner, write);
                 if changed {
                     self.judge(&mut inner, now, write);
                 }

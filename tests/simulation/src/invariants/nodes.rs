@@ -101,6 +101,10 @@ impl Invariants {
     }
 }
 
+/// The replicas as a status reports them: desired capacity while another actor manages it, until MachinePool and group
+/// agree.
 fn desired(status: &ASGMachinePoolStatus, most: Option<i32>) -> usize {
-    usize::try_from(status.desired_replicas.min(most.unwrap_or(i32::MAX))).unwrap_or(0)
+    let managed = status.replicas_managed_by.as_ref().and(status.group.as_ref());
+    let desired = managed.map_or(status.desired_replicas, |group| group.desired_capacity);
+    usize::try_from(desired.min(most.unwrap_or(i32::MAX))).unwrap_or(0)
 }

@@ -1,11 +1,15 @@
 //! A call that AWS denies for minutes is reported by a condition of the pool.
 
-use capasg_api::capi::pause_state;
+use capasg_api::{ASGMachinePoolStatus, capi::pause_state, reasons::cloud_reachable};
 use capasg_cloud::Clock;
+use capasg_controllers::kubernetes::KubeWrite;
 use chrono::TimeDelta;
 use kube::ResourceExt;
 
-use super::state::{Inner, Invariants};
+use super::{
+    seen::denied::Denied,
+    state::{Inner, Invariants},
+};
 
 /// A denial that has lasted this long is reported.
 const REPORTED_WITHIN: TimeDelta = TimeDelta::minutes(5);
@@ -23,8 +27,8 @@ impl Invariants {
         self.inner().denied.clear();
     }
 
-    /// A call that is denied again after minutes, without a success in between, is in a condition that is not `True`: its
-    /// operation, or AWS's code.
+    /// A call that is denied again after minutes, without a success in between, was in a condition that is not `True` in the
+    /// meantime: its operation, AWS's code, or that AWS denies access.
     ///
     /// Exempt: a paused pool, whose conditions stay as they are, and the first minutes of a process, which reports what it
     /// has seen.
@@ -39,31 +43,48 @@ impl Invariants {
             inner.denied.remove(api);
             return;
         };
-        let (since, last) = inner.denied.entry(api).or_insert((now, now));
-        if now - *last > REPEATED_WITHIN {
-            *since = now;
-        }
-        *last = now;
-        let since = *since;
         // With several pools it is not known which one calls.
         let [pool] = &inner.pools[..] else { return };
-        if now - since < REPORTED_WITHIN || UNREPORTED.contains(&api) {
-            return;
-        }
         let (object, cluster) = {
             let state = self.api.state();
             (state.pools.get(&pool.key), state.clusters.iter().next().map(|(_, cluster)| cluster.clone()))
         };
-        let Some(object) = object else { return };
+        let Some(object) = object.filter(|_| !UNREPORTED.contains(&api)) else { return };
         let is_paused = pause_state(cluster.as_deref(), object.annotations()).is_paused();
-        let conditions = object.status.iter().flat_map(|status| &status.conditions);
-        let says = |text: &str| text.contains(api) || text.contains(code);
-        let is_reported = conditions
-            .into_iter()
-            .any(|one| one.status != "True" && (says(&one.message) || says(&one.reason)));
-        if !is_paused && !is_reported {
-            let what = format!("{api} is denied ({code}) since {} s", (now - since).num_seconds());
+        let is_reported = object.status.as_ref().is_some_and(|status| reports(status, api, code));
+        let seen = inner.denied.entry(api).or_insert_with(|| Denied {
+            code: code.to_owned(),
+            last: now,
+            unreported: None,
+        });
+        if now - seen.last > REPEATED_WITHIN || is_paused || is_reported {
+            seen.unreported = None;
+        }
+        (seen.last, seen.code) = (now, code.to_owned());
+        if is_paused || is_reported {
+            return;
+        }
+        let lasts = now - *seen.unreported.get_or_insert(now);
+        if lasts >= REPORTED_WITHIN {
+            let what = format!("{api} is denied ({code}) since {} s", lasts.num_seconds());
             inner.breaks(now, "a_lasting_denial_is_reported", what);
         }
     }
+
+    /// What a status reports of denials.
+    pub(super) fn note_reported_denials(inner: &mut Inner, write: &KubeWrite) {
+        let KubeWrite::PatchPoolStatus { status, .. } = write else { return };
+        for (api, seen) in &mut inner.denied {
+            if reports(status, api, &seen.code) {
+                seen.unreported = None;
+            }
+        }
+    }
+}
+
+fn reports(status: &ASGMachinePoolStatus, api: &str, code: &str) -> bool {
+    let says = |text: &str| text.contains(api) || text.contains(code);
+    status.conditions.iter().any(|one| {
+        one.status != "True" && (says(&one.message) || one.reason == cloud_reachable::ACCESS_DENIED)
+    })
 }

@@ -73,8 +73,8 @@ async fn chapters(story: &Story, world: &mut World) -> Result<()> {
         |act: &Act| matches!(act, Act::OlderVersions(_) | Act::LaunchByOthers(_) | Act::VersionByOthers(_));
     converge(world, &pool, story.acts.iter().any(|(_, act)| is_odd(act))).await?;
     if story.quiet {
-        let fails = |act: &Act| matches!(act, Act::Outage(..));
-        quiet(world, &pool, story.setup.events, story.acts.iter().any(|(_, act)| fails(act))).await?;
+        world.run_for(settles(story)).await?;
+        quiet(world, &pool).await?;
     }
     if story.finale != Finale::Stays {
         end(story, world, &pool).await?;
@@ -185,12 +185,24 @@ pub(super) fn lacks(world: &World, pool: &Pool) -> Option<String> {
     (usize::try_from(told) != Ok(replicas)).then(|| format!("{told} of {replicas} are told to be up to date"))
 }
 
+/// How long it takes at most until a pool notices and corrects what happened in a story.
+fn settles(story: &Story) -> TimeDelta {
+    let has = |wanted: fn(&Act) -> bool| story.acts.iter().any(|(_, act)| wanted(act));
+    // Where events come, what somebody else wrote is seen by polls that are minutes apart.
+    let mut minutes = if story.setup.events { 8 } else { 3 };
+    // What AWS rejected is tried again after 15 minutes at most.
+    if has(|act| matches!(act, Act::Outage(..))) {
+        minutes += 15;
+    }
+    // That a launch template is gone is noticed within an hour, unless the pool needs it sooner.
+    if has(|act| *act == Act::Field(Field::TemplateGone)) {
+        minutes += 62;
+    }
+    TimeDelta::minutes(minutes)
+}
+
 /// A steady pool writes nothing, neither by the same process nor by a new one.
-async fn quiet(world: &mut World, pool: &Pool, events: bool, rejected: bool) -> Result<()> {
-    // Where events come, what somebody else wrote is seen by polls that are minutes apart. What AWS rejected is tried again
-    // after 15 minutes at most.
-    let settles = if events { 8 } else { 3 } + if rejected { 15 } else { 0 };
-    world.run_for(TimeDelta::minutes(settles)).await?;
+async fn quiet(world: &mut World, pool: &Pool) -> Result<()> {
     let before = told(world, pool);
     for restart in [false, true] {
         let (mark, writes) = (world.mark(), world.journal.len());

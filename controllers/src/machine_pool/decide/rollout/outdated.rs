@@ -79,8 +79,12 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
     let all = observed.instances.iter();
     let unknown = all.clone().filter(|(_, instance)| has_unknown_version(observed, instance));
     let unknown = unknown.map(|(id, _)| id.clone()).collect();
-    let Known::Present(ObservedTemplate { id: template, versions, .. }) = &observed.template else {
-        return Outdated::new(BTreeMap::new(), unknown);
+    let none = BTreeMap::new();
+    let (template, versions) = match &observed.template {
+        Known::Present(ObservedTemplate { id, versions, .. }) => (id.as_str(), versions),
+        // Another actor deleted it: what the ASGMachines record counts.
+        Known::Absent => ("", &none),
+        Known::Unread(_) => return Outdated::new(BTreeMap::new(), unknown),
     };
     let stamps = stamps(observed);
     let wanted = desired_stamp(desired, observed);
@@ -101,7 +105,8 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
         if wanted.is_some() && adopted.contains(origin(listed)) {
             return Some(OutdatedReason::Adopted);
         }
-        let from = listed.template.as_ref().filter(|(id, _)| id == template).map(|(_, version)| version);
+        let from =
+            listed.template.as_ref().filter(|(id, _)| id.as_str() == template).map(|(_, version)| version);
         let before = from.and_then(|version| versions.get(version));
         let launched_from = stamp_of(instance, template, &stamps).zip(wanted.as_ref());
         let is_outdated = launched_from.is_some_and(|(stamp, wanted)| stamp.outdated_under(wanted));

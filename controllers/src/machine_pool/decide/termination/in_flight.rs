@@ -34,11 +34,14 @@ fn remaining(input: &Input<'_>, id: &str, instance: &PoolInstance) -> Option<Tim
 }
 
 /// When the termination of an instance was last requested. The annotation is durable, but a cache may not show it yet.
-/// A time in the future (another clock, another actor) counts as now.
+/// A time in the future (another clock, another actor) counts as when this process began: the host of the previous leader
+/// may have a clock that is hours ahead.
 #[must_use]
 pub fn requested_at(input: &Input<'_>, id: &str, instance: &PoolInstance) -> Option<DateTime<Utc>> {
     let annotated = instance.asg_machine.as_ref().and_then(|machine| machine.termination_requested_at);
-    annotated.max(input.memory.terminations.requested_at(id)).map(|at| at.min(input.now))
+    let past = |at: &DateTime<Utc>| *at <= input.now;
+    let known = annotated.map(|at| Some(at).filter(past).or(input.memory.began()).unwrap_or(input.now));
+    known.max(input.memory.terminations.requested_at(id).filter(past))
 }
 
 /// Whether a view shows that the termination was accepted. It cannot be undone, so that one view is enough.
@@ -115,7 +118,10 @@ mod tests {
         assert_eq!(longest(&stage(59).input()), Some(TimeDelta::seconds(1)));
         assert_eq!(longest(&stage(60).input()), None);
         assert_eq!(longest(&seen(requested(60), 1).input()), None, "rejected or lost");
-        assert_eq!(longest(&stage(-3600).input()), Some(TERMINATION_REPEAT), "an annotation from the future");
+        let mut ahead = stage(-3600);
+        assert_eq!(longest(&ahead.input()), Some(TERMINATION_REPEAT), "an annotation from the future");
+        *ahead.memory.began_mut() = Some(now() - TimeDelta::seconds(20));
+        assert_eq!(longest(&ahead.input()), Some(TimeDelta::seconds(40)), "by a host whose clock is ahead");
     }
 
     #[test]

@@ -51,13 +51,15 @@ pub(super) const POOLS: [Case; 11] = [
         resource_version: pool(objects).1,
         finalizers: vec![THEIRS.to_owned()],
     }),
-    ("provider-ids", |key, _| KubeWrite::PatchPoolProviderIds {
+    ("provider-ids", |key, objects| KubeWrite::PatchPoolProviderIds {
         pool: key.clone(),
+        resource_version: Some(pool(objects).1),
         provider_id: None,
         list: Some(vec![ID.to_owned()]),
     }),
     ("no-provider-ids", |key, _| KubeWrite::PatchPoolProviderIds {
         pool: key.clone(),
+        resource_version: None,
         provider_id: None,
         list: Some(Vec::new()),
     }),

@@ -4,5 +4,16 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
-/// When the denials of each operation began that no success ended, and the last one.
-pub(crate) type Seen = BTreeMap<&'static str, (DateTime<Utc>, DateTime<Utc>)>;
+/// The operations that AWS denied since the last success of each.
+pub(crate) type Seen = BTreeMap<&'static str, Denied>;
+
+/// The denials of an operation.
+#[derive(Debug)]
+pub(crate) struct Denied {
+    /// AWS's code for the last one.
+    pub(crate) code: String,
+    /// When the last one was.
+    pub(crate) last: DateTime<Utc>,
+    /// Since when no condition says so.
+    pub(crate) unreported: Option<DateTime<Utc>>,
+}
