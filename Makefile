@@ -70,10 +70,10 @@ conformance-fast: build-conformance ## The same without the control plane: what 
 	@$(CONFORMANCE) run --fast $(if $(RULES),--only $(RULES))
 
 .PHONY: simulate
-simulate: ## Live through SEEDS generated lives of pools from FIRST on; SEED=n shows one, KILLS=1 dies at every call, TALLY=1 counts, MOVES=1 moves, INTERRUPTIONS=1 interrupts
+simulate: ## Live through SEEDS generated lives of pools from FIRST on; SEED=n shows one, KILLS=1 dies at every call, TALLY=1 counts, MOVES=1 moves, UNINTERRUPTED=1 runs each reconcile at one instant
 	@cargo run $(LOCKED) --quiet --profile simulate --package capasg-simulation --bin capasg-simulate -- \
 	  $(if $(SEED),--trace $(SEED),--seeds $(SEEDS) --first $(FIRST)) $(if $(KILL),--kill $(KILL)) $(if $(KILLS),--kills) \
-	  $(if $(TALLY),--tally) $(if $(MOVES),--moves) $(if $(INTERRUPTIONS),--interruptions)
+	  $(if $(TALLY),--tally) $(if $(MOVES),--moves) $(if $(UNINTERRUPTED),--uninterrupted)
 
 .PHONY: ranges
 ranges: ## Run RANGES ranges of 50 000 seeds whose first numbers are drawn at random, with a program built for this processor

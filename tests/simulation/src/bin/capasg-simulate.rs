@@ -30,14 +30,14 @@ struct Wanted {
     tally: bool,
     /// Move a pool between two management clusters.
     moves: bool,
-    /// Calls take time, and more is interrupted.
-    interruptions: bool,
+    /// Calls take no time, so that every reconcile runs whole at one instant.
+    uninterrupted: bool,
     jobs: usize,
 }
 
 impl Wanted {
     fn options(&self, kill: Option<usize>) -> Options {
-        Options { record: false, kill, interruptions: self.interruptions }
+        Options { record: false, kill, interruptions: !self.uninterrupted }
     }
 
     /// Lives through one story of a seed.
@@ -73,7 +73,7 @@ fn wanted() -> Result<Wanted> {
         first_only: false,
         tally: false,
         moves: false,
-        interruptions: false,
+        uninterrupted: false,
         jobs,
     };
     let mut arguments = std::env::args().skip(1);
@@ -89,15 +89,15 @@ fn wanted() -> Result<Wanted> {
             "--first-only" => wanted.first_only = true,
             "--tally" => wanted.tally = true,
             "--moves" => wanted.moves = true,
-            "--interruptions" => wanted.interruptions = true,
+            "--uninterrupted" => wanted.uninterrupted = true,
             _ => bail!(
                 "unknown argument {argument}; supported are --seeds N, --first S, --trace SEED, --kill CALL, \
-                 --kills, --first-only, --tally, --moves, --interruptions and --jobs N"
+                 --kills, --first-only, --tally, --moves, --uninterrupted and --jobs N"
             ),
         }
     }
-    if wanted.moves && (wanted.kills || wanted.kill.is_some() || wanted.tally || wanted.interruptions) {
-        bail!("--moves cannot be combined with --kill, --kills, --tally and --interruptions");
+    if wanted.moves && (wanted.kills || wanted.kill.is_some() || wanted.tally || wanted.uninterrupted) {
+        bail!("--moves cannot be combined with --kill, --kills, --tally and --uninterrupted");
     }
     Ok(wanted)
 }
@@ -106,7 +106,7 @@ fn run(wanted: &Wanted) -> Result<usize> {
     // What panics is told as a violation of its seed.
     std::panic::set_hook(Box::new(|_| {}));
     if wanted.tally {
-        print!("{}", tally(wanted.first, wanted.seeds, wanted.interruptions));
+        print!("{}", tally(wanted.first, wanted.seeds, !wanted.uninterrupted));
         return Ok(0);
     }
     match wanted.trace {
@@ -237,9 +237,9 @@ fn count(outcome: Outcome, options: Options, wanted: &Wanted, tally: &Tally) {
     }
     let kill = options.kill.map(|call| format!(" KILL={call}")).unwrap_or_default();
     let moves = if wanted.moves { " MOVES=1" } else { "" };
-    let interruptions = if wanted.interruptions { " INTERRUPTIONS=1" } else { "" };
+    let uninterrupted = if wanted.uninterrupted { " UNINTERRUPTED=1" } else { "" };
     println!(
-        "VIOLATION in seed {}: {violation}\n{told}to see it again: make simulate SEED={}{kill}{moves}{interruptions}\n",
+        "VIOLATION in seed {}: {violation}\n{told}to see it again: make simulate SEED={}{kill}{moves}{uninterrupted}\n",
         outcome.seed, outcome.seed
     );
 }
