@@ -49,8 +49,8 @@ pub(crate) enum Moment<'a> {
     Answered {
         /// The operation.
         api: &'static str,
-        /// The code with which AWS denies it.
-        denied: Option<&'a str>,
+        /// The code with which AWS denies it, or fails by itself.
+        failure: Option<&'a str>,
     },
     /// A write to the API server was carried out.
     Kubernetes {

@@ -112,15 +112,15 @@ impl SimulatedCloud {
         }
         match self.simulator.answer(call).result {
             Ok(answer) => {
-                self.shared.journal.tell(Moment::Answered { api, denied: None });
+                self.shared.journal.tell(Moment::Answered { api, failure: None });
                 (Ok(answer), reply(Duration::ZERO))
             }
             Err(error) => {
                 let lost =
                     if error.is_lost() { self.shared.delays.lost(CALL_TIMEOUT) } else { Duration::ZERO };
                 let error = failed(api, &error);
-                if error.class == ErrorClass::Denied {
-                    self.shared.journal.tell(Moment::Answered { api, denied: Some(&error.code) });
+                if error.class == ErrorClass::Denied || error.outcome_unknown {
+                    self.shared.journal.tell(Moment::Answered { api, failure: Some(&error.code) });
                 }
                 let is_rejected = !matches!(
                     error.class,

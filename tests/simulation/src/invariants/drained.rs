@@ -24,6 +24,9 @@ const CORE_STARTS: TimeDelta = TimeDelta::minutes(2);
 /// Core had at least this long to make a Machine for an ASGMachine.
 const CORE_MAKES: TimeDelta = TimeDelta::minutes(1);
 
+/// The limit counts from when an instance is seen to terminate; the hook holds it this much later at most.
+const HELD_LATER: TimeDelta = TimeDelta::seconds(1);
+
 /// What answers a hook, and shows that it holds something.
 const ANSWERS: [&str; 2] = ["RecordLifecycleActionHeartbeat", "DescribeAutoScalingGroups"];
 
@@ -167,7 +170,7 @@ impl Invariants {
             let created = own.and_then(|own| own.metadata.creation_timestamp.as_ref().map(from_kubernetes));
             let was_due = created.is_some_and(|created| at - created >= CORE_MAKES);
             let waited = end.held.as_ref().is_some_and(|(since, _)| {
-                at - *since >= limit.max(CORE_STARTS)
+                at - *since >= limit.max(CORE_STARTS) - HELD_LATER
                     && (was_due || inner.paused.kept_from_answering(*since, at))
             });
             return (joined && !waited).then(|| "it has no Machine, and its Node has joined".to_owned());

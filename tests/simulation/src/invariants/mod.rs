@@ -117,8 +117,8 @@ impl Invariants {
         let now = self.clock.now();
         match moment {
             Moment::Call => {}
-            Moment::Answered { api, denied } => {
-                self.a_lasting_denial_is_reported(&mut self.inner(), api, denied);
+            Moment::Answered { api, failure } => {
+                self.a_lasting_failure_is_reported(&mut self.inner(), api, failure);
             }
             Moment::Sent { write } => self.note_sent(&mut self.inner(), now, write),
             Moment::Failed { api, is_rejected } => {
@@ -130,7 +130,7 @@ impl Invariants {
                 let mut inner = self.inner();
                 trace::kubernetes(&mut inner.trace, now, write, changed);
                 Self::a_paused_pool_is_left_alone(&mut inner, now, write);
-                Self::note_reported_denials(&mut inner, write);
+                Self::note_reported_failures(&mut inner, write);
                 if changed {
                     self.judge(&mut inner, now, write);
                 }

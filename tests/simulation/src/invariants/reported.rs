@@ -1,4 +1,4 @@
-//! A call that AWS denies for minutes is reported by a condition of the pool.
+//! A call that AWS denies or fails for minutes is reported by a condition of the pool.
 
 use capasg_api::{ASGMachinePoolStatus, capi::pause_state, reasons::cloud_reachable};
 use capasg_cloud::Clock;
@@ -7,11 +7,11 @@ use chrono::TimeDelta;
 use kube::ResourceExt;
 
 use super::{
-    seen::denied::Denied,
+    seen::failing::Failing,
     state::{Inner, Invariants},
 };
 
-/// A denial that has lasted this long is reported.
+/// A failure that has lasted this long is reported.
 const REPORTED_WITHIN: TimeDelta = TimeDelta::minutes(5);
 /// A call that is needed is repeated after this long at the latest (docs/contributors/architecture.md, "From a change to a
 /// call"): a later one is about something else.
@@ -21,26 +21,29 @@ const REPEATED_WITHIN: TimeDelta = TimeDelta::minutes(17);
 const UNREPORTED: [&str; 4] =
     ["ReceiveMessage", "DeleteMessageBatch", "GetQueueUrl", "DescribeInstanceTypes"];
 
+/// Reasons that hold for every call.
+const UNREACHABLE: [&str; 2] = [cloud_reachable::ACCESS_DENIED, cloud_reachable::CLOUD_NOT_REACHABLE];
+
 impl Invariants {
     /// Another process begins, and has seen nothing yet.
     pub(crate) fn begins(&self) {
-        self.inner().denied.clear();
+        self.inner().failing.clear();
     }
 
-    /// A call that is denied again after minutes, without a success in between, was in a condition that is not `True` in the
-    /// meantime: its operation, AWS's code, or that AWS denies access.
+    /// A call that AWS denies or fails again after minutes, without a success in between, was in a condition that is not `True`
+    /// in the meantime: its operation, AWS's code, or that AWS denies access or is not reachable.
     ///
     /// Exempt: a paused pool, whose conditions stay as they are, and the first minutes of a process, which reports what it
     /// has seen.
-    pub(super) fn a_lasting_denial_is_reported(
+    pub(super) fn a_lasting_failure_is_reported(
         &self,
         inner: &mut Inner,
         api: &'static str,
-        denied: Option<&str>,
+        failure: Option<&str>,
     ) {
         let now = self.clock.now();
-        let Some(code) = denied else {
-            inner.denied.remove(api);
+        let Some(code) = failure else {
+            inner.failing.remove(api);
             return;
         };
         // With several pools it is not known which one calls.
@@ -52,7 +55,7 @@ impl Invariants {
         let Some(object) = object.filter(|_| !UNREPORTED.contains(&api)) else { return };
         let is_paused = pause_state(cluster.as_deref(), object.annotations()).is_paused();
         let is_reported = object.status.as_ref().is_some_and(|status| reports(status, api, code));
-        let seen = inner.denied.entry(api).or_insert_with(|| Denied {
+        let seen = inner.failing.entry(api).or_insert_with(|| Failing {
             code: code.to_owned(),
             last: now,
             unreported: None,
@@ -66,15 +69,15 @@ impl Invariants {
         }
         let lasts = now - *seen.unreported.get_or_insert(now);
         if lasts >= REPORTED_WITHIN {
-            let what = format!("{api} is denied ({code}) since {} s", lasts.num_seconds());
-            inner.breaks(now, "a_lasting_denial_is_reported", what);
+            let what = format!("{api} fails ({code}) since {} s", lasts.num_seconds());
+            inner.breaks(now, "a_lasting_failure_is_reported", what);
         }
     }
 
-    /// What a status reports of denials.
-    pub(super) fn note_reported_denials(inner: &mut Inner, write: &KubeWrite) {
+    /// What a status reports of failures.
+    pub(super) fn note_reported_failures(inner: &mut Inner, write: &KubeWrite) {
         let KubeWrite::PatchPoolStatus { status, .. } = write else { return };
-        for (api, seen) in &mut inner.denied {
+        for (api, seen) in &mut inner.failing {
             if reports(status, api, &seen.code) {
                 seen.unreported = None;
             }
@@ -84,7 +87,8 @@ impl Invariants {
 
 fn reports(status: &ASGMachinePoolStatus, api: &str, code: &str) -> bool {
     let says = |text: &str| text.contains(api) || text.contains(code);
-    status.conditions.iter().any(|one| {
-        one.status != "True" && (says(&one.message) || one.reason == cloud_reachable::ACCESS_DENIED)
-    })
+    status
+        .conditions
+        .iter()
+        .any(|one| one.status != "True" && (says(&one.message) || UNREACHABLE.contains(&one.reason.as_str())))
 }

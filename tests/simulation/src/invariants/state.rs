@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 
 use super::seen::exempt::Exemptions;
 use super::seen::{
-    begun, budget, capacity, current, denied, drained, ended, failures, lists, paused, preview, refreshes,
+    begun, budget, capacity, current, drained, ended, failing, failures, lists, paused, preview, refreshes,
     stopped, token, turns,
 };
 use super::trace::Trace;
@@ -57,7 +57,7 @@ pub(super) struct Inner {
     pub(super) drained: drained::Seen,
     pub(super) ended: ended::Seen,
     pub(super) failures: failures::Seen,
-    pub(super) denied: denied::Seen,
+    pub(super) failing: failing::Seen,
     pub(super) capacity: capacity::Seen,
     pub(super) budget: budget::Seen,
     pub(super) lists: lists::Seen,

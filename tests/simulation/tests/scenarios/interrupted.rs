@@ -2,8 +2,11 @@
 //! API server are lost, caches show the past or miss what was between, and clocks are off.
 
 use anyhow::{Context as _, Result, ensure};
+use capasg_api::names::annotations;
+use capasg_fake_aws::Fault;
 use capasg_simulation::{Kind, Latency, Pool, Setup, World};
 use chrono::TimeDelta;
+use kube::ResourceExt as _;
 
 use crate::{SOON, reach};
 
@@ -163,5 +166,55 @@ async fn a_pool_survives_a_clock_that_is_off() -> Result<()> {
     settle(&mut world, &pool, 1).await?;
     world.restart_with_clock_off(TimeDelta::zero());
     reach(&mut world, &pool, 1).await?;
+    world.finish()
+}
+
+/// A process whose caches show neither an ASGMachine nor the last list overwrites no list: the instance is held and runs.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_the_caches_do_not_show_is_not_overwritten() -> Result<()> {
+    let mut held: usize = 0;
+    for seed in 0..6 {
+        let mut world = World::new(taking(seed, 60));
+        let pool = world.add_pool("workers", 2);
+        settle(&mut world, &pool, 2).await?;
+        world.run_for(TimeDelta::seconds(60)).await?;
+        world.scale(&pool, 3);
+        world.run_until("a third ASGMachine", SOON, |world| world.asg_machines(&pool).len() == 3).await?;
+        world.scale(&pool, 2);
+        let is_held = |world: &World| {
+            let state = Some("Terminating:Wait");
+            world.instances(&pool).iter().any(|one| one.lifecycle_state.as_deref() == state)
+        };
+        world.run_until("an instance is held", SOON, is_held).await?;
+        world.restart_in_the_past(TimeDelta::seconds(50), TimeDelta::seconds(12));
+        held += usize::from(is_held(&world));
+        settle(&mut world, &pool, 2).await?;
+        world.finish().with_context(|| format!("seed {seed}"))?;
+    }
+    ensure!(held >= 3, "only {held} instances were held at the restart");
+    Ok(())
+}
+
+/// A termination that AWS failed is requested again within minutes, although the clock of the next process is an hour behind
+/// the one that recorded the request.
+#[tokio::test(start_paused = true)]
+async fn a_clock_an_hour_back_does_not_delay_a_termination() -> Result<()> {
+    let mut world = World::new(taking(1, 60));
+    let pool = world.add_pool("workers", 3);
+    settle(&mut world, &pool, 3).await?;
+    let fails = Fault::error("TerminateInstanceInAutoScalingGroup", 500, "InternalFailure", "try again");
+    world.fault(fails.times(Some(1)));
+    world.scale(&pool, 2);
+    let is_requested = |world: &World| {
+        let machines = world.asg_machines(&pool);
+        machines.values().any(|one| one.annotations().contains_key(annotations::END_REQUESTED_AT))
+    };
+    world.run_until("a termination was requested", SOON, is_requested).await?;
+    world.restart_with_clock_off(TimeDelta::hours(-1));
+    let begun = world.now();
+    world.run_until("it is terminated", SOON, |world| world.instances(&pool).len() == 2).await?;
+    ensure!(world.now() - begun < TimeDelta::minutes(5), "after {}", world.now() - begun);
+    world.restart_with_clock_off(TimeDelta::zero());
+    reach(&mut world, &pool, 2).await?;
     world.finish()
 }

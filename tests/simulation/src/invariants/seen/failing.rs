@@ -1,15 +1,15 @@
-//! What was seen of calls that AWS denies.
+//! What was seen of calls that AWS denies, or fails by itself.
 
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
-/// The operations that AWS denied since the last success of each.
-pub(crate) type Seen = BTreeMap<&'static str, Denied>;
+/// The operations that failed since the last success of each.
+pub(crate) type Seen = BTreeMap<&'static str, Failing>;
 
-/// The denials of an operation.
+/// The failures of an operation.
 #[derive(Debug)]
-pub(crate) struct Denied {
+pub(crate) struct Failing {
     /// AWS's code for the last one.
     pub(crate) code: String,
     /// When the last one was.
