@@ -66,8 +66,10 @@ impl Invariants {
         }
         let arn = pool.spec.provider_id.as_deref().unwrap_or_default();
         let group = arn.rsplit('/').next().unwrap_or_default();
-        let launches = inner.preview.pinned(group).is_some();
-        if !launches || !self.simulator.is_pinned_by_number(&self.at(group), group) {
+        let scope = self.at(group);
+        let launched =
+            inner.preview.pinned(group).is_some() && self.simulator.is_pinned_by_number(&scope, group);
+        if !launched && self.simulator.pinned(&scope, group).is_none() {
             let what = format!("{name} is ready, and its group ({arn}) does not exist");
             inner.breaks(self.clock.now(), "ready_follows_the_group", what);
         }

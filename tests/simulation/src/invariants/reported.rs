@@ -17,9 +17,10 @@ const REPORTED_WITHIN: TimeDelta = TimeDelta::minutes(5);
 /// call"): a later one is about something else.
 const REPEATED_WITHIN: TimeDelta = TimeDelta::minutes(17);
 /// Reads of the event queue are reported for pools that depend on events alone (docs/users/events.md). Without instance
-/// types a pool has no `status.capacity`, which an event reports.
-const UNREPORTED: [&str; 4] =
-    ["ReceiveMessage", "DeleteMessageBatch", "GetQueueUrl", "DescribeInstanceTypes"];
+/// types a pool has no `status.capacity`, which an event reports. A pool keeps the image that a parameter named last
+/// (docs/users/images.md).
+const UNREPORTED: [&str; 5] =
+    ["ReceiveMessage", "DeleteMessageBatch", "GetQueueUrl", "DescribeInstanceTypes", "GetParameter"];
 
 /// Reasons that hold for every call.
 const UNREACHABLE: [&str; 2] = [cloud_reachable::ACCESS_DENIED, cloud_reachable::CLOUD_NOT_REACHABLE];
