@@ -116,6 +116,26 @@ async fn a_pool_survives_lost_replies_of_the_api_server() -> Result<()> {
     Ok(())
 }
 
+/// The reply to the report that another actor manages the replicas is lost: no watch event follows the next one.
+#[tokio::test(start_paused = true)]
+async fn a_lost_reply_of_a_report_delays_no_hand_over() -> Result<()> {
+    for lost in 0..4 {
+        let mut world = World::new(taking(u64::from(lost), 60));
+        let pool = world.add_pool("workers", 2);
+        settle(&mut world, &pool, 2).await?;
+        world.run_for(TimeDelta::seconds(30)).await?;
+        world.lose_kubernetes_replies(lost);
+        world.edit_machine_pool(&pool, |own| {
+            own.annotations_mut()
+                .insert(annotations::REPLICAS_MANAGED_BY.to_owned(), "autoscaler".to_owned());
+        });
+        let has_bounds = |world: &World| world.group(&pool).is_some_and(|group| group.max > 2);
+        world.run_until("the group has their bounds", TimeDelta::minutes(1), has_bounds).await?;
+        world.finish()?;
+    }
+    Ok(())
+}
+
 /// A watch that breaks and lists again shows nothing of what was between.
 #[tokio::test(start_paused = true)]
 async fn a_pool_survives_watches_that_list_again() -> Result<()> {

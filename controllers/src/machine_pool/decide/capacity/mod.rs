@@ -16,6 +16,9 @@ use crate::machine_pool::decide::rollout::instance_refresh::Refresh;
 use crate::machine_pool::model::instances;
 use crate::machine_pool::model::{Desired, Input, Outdated, Part, ReplicaOwner};
 
+/// What a report has to precede is decided again after this, whether or not writing the status wakes the pool.
+const REPORTED: TimeDelta = TimeDelta::seconds(1);
+
 /// The decision about capacity.
 #[derive(Debug, Default)]
 pub struct Sizing {
@@ -63,8 +66,11 @@ pub fn decide(
             let (scale_in, is_as_desired) = scale_in::decide(input, excess, outdated);
             return Sizing { capacity, scale_in, handed_back, is_as_desired };
         }
-        // Writing the status wakes the pool.
-        ReplicaOwner::ExternalUnreported => return Sizing { capacity, ..Sizing::default() },
+        // Writing the status wakes the pool, unless a write whose reply was lost has reported it already.
+        ReplicaOwner::ExternalUnreported => {
+            capacity.requeue_within(REPORTED);
+            return Sizing { capacity, ..Sizing::default() };
+        }
         ReplicaOwner::MachinePoolPending => {
             let (is_done, part) = replica_handover::hand_back(input);
             capacity.merge(part);

@@ -112,7 +112,9 @@ fn g2_an_externally_managed_pool_that_is_settled_needs_nothing() {
 fn g2_bounds_are_sent_without_desired_capacity() {
     let mut pool = Pool::new(3);
     pool.annotate("autoscaler");
-    assert!(pool.plan().is_empty(), "it is reported before another actor can set more");
+    let plan = pool.plan();
+    assert!(plan.is_empty(), "it is reported before another actor can set more");
+    assert_eq!(plan.requeue_after, Some(TimeDelta::seconds(1)), "the reply to the report may be lost");
     assert_eq!(pool.stage.desired.owner, ReplicaOwner::ExternalUnreported);
     let status = pool.report();
     assert_eq!(status.replicas_managed_by.as_deref(), Some("autoscaler"));
