@@ -137,13 +137,15 @@ impl<K: Ord + Hash + Clone, V: Clone> Cache<K, V> {
         self.lock().by_key.remove(key);
     }
 
-    /// What was kept at least this long ago may no longer be true.
-    pub(super) fn invalidate_older(&self, key: &K, age: Duration) {
+    /// What was kept at least this long ago may no longer be true. Returns whether it was.
+    pub(super) fn invalidate_older(&self, key: &K, age: Duration) -> bool {
         let mut slots = self.lock();
         let kept = slots.by_key.get(key).and_then(|slot| slot.kept.as_ref());
-        if kept.is_some_and(|kept| kept.at.elapsed() >= age) {
+        let is_older = kept.is_some_and(|kept| kept.at.elapsed() >= age);
+        if is_older {
             slots.by_key.remove(key);
         }
+        is_older
     }
 
     /// Replaces what is kept by what our own write made true.

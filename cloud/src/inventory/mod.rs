@@ -240,6 +240,11 @@ impl Inventory {
         self.lookups.templates.forget(name);
     }
 
+    /// The same, if the template was read at least this long ago.
+    pub fn forget_older_template(&self, name: &str, age: Duration) {
+        self.lookups.templates.forget_older(name, age);
+    }
+
     /// What was looked up about a group and the launch template of its pool is read again: another manager, or a user,
     /// may change both from now on.
     pub fn forget_lookups(&self, group: &str, template: &str) {

@@ -3,7 +3,7 @@
 
 mod listing;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use futures::FutureExt;
@@ -61,6 +61,13 @@ impl Templates {
     pub(super) fn forget(&self, name: &str) {
         self.kept.invalidate(&name.to_owned());
         self.listing.forget(|template| template.name == name);
+    }
+
+    /// The same, if it was read at least this long ago.
+    pub(super) fn forget_older(&self, name: &str, age: Duration) {
+        if self.kept.invalidate_older(&name.to_owned(), age) {
+            self.forget(name);
+        }
     }
 
     /// One that is not known yet may be the one that was changed.

@@ -16,7 +16,7 @@ mod references;
 mod tokens;
 pub mod user_data;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use capasg_api::{
     capi::{Cluster, MachinePool},
@@ -39,6 +39,8 @@ use references::InUse;
 /// How often a pool is observed that waits for something that neither a watch nor a poll reports, such as a bootstrap
 /// config that appears.
 pub const REQUEUE: TimeDelta = TimeDelta::seconds(30);
+/// How often images and the launch template are read while launches fail.
+const WHILE_LAUNCHES_FAIL: Duration = Duration::from_mins(2);
 
 /// Observes a pool, with the facts that decide required in this reconcile.
 ///
@@ -188,17 +190,18 @@ async fn running(
     Ok(observation)
 }
 
-/// What was read of the spec's references is read again after another `spec.retryToken`, and images while launches fail.
+/// What was read of the spec's references is read again after another `spec.retryToken`. While launches fail, images and
+/// the launch template are: another actor may have deregistered or deleted them.
 fn read_again(inventory: &Inventory, objects: &PoolObjects, owner: &MachinePool, memory: &PoolMemory) {
     let pool = &objects.pool;
+    let Some((group, template)) = objects.cloud_names() else { return };
     if memory.began().is_some() && memory.recent_writes.retry() != pool.spec.retry_token.as_ref() {
-        if let Some((group, template)) = objects.cloud_names() {
-            inventory.forget_lookups(&group, &template);
-        }
+        inventory.forget_lookups(&group, &template);
         References::forget(inventory, pool, owner.version());
     }
     if memory.launches.are_failing() {
-        References::forget_older_images(inventory, pool);
+        References::forget_older_images(inventory, pool, WHILE_LAUNCHES_FAIL);
+        inventory.forget_older_template(&template, WHILE_LAUNCHES_FAIL);
     }
 }
 

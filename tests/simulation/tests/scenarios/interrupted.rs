@@ -123,14 +123,18 @@ async fn a_lost_reply_of_a_report_delays_no_hand_over() -> Result<()> {
         let mut world = World::new(taking(u64::from(lost), 60));
         let pool = world.add_pool("workers", 2);
         settle(&mut world, &pool, 2).await?;
-        world.run_for(TimeDelta::seconds(30)).await?;
+        world.run_for(TimeDelta::minutes(5)).await?;
         world.lose_kubernetes_replies(lost);
         world.edit_machine_pool(&pool, |own| {
             own.annotations_mut()
                 .insert(annotations::REPLICAS_MANAGED_BY.to_owned(), "autoscaler".to_owned());
         });
         let has_bounds = |world: &World| world.group(&pool).is_some_and(|group| group.max > 2);
-        world.run_until("the group has their bounds", TimeDelta::minutes(1), has_bounds).await?;
+        let begun = world.now();
+        world.run_until("the group has their bounds", SOON, has_bounds).await?;
+        let took = world.now() - begun;
+        // The client waits a minute for a reply that is lost.
+        ensure!(took < TimeDelta::minutes(5), "{lost} replies were lost: after {took}\n{}", world.describe());
         world.finish()?;
     }
     Ok(())

@@ -7,7 +7,7 @@ use capasg_api::{
     conditions::{READY, SCALING_HEALTHY},
     pool::{InstanceTypeEntry, LaunchFailureStatus, SubnetSelector},
 };
-use capasg_fake_aws::{Fault, Service, ec2::Subnet};
+use capasg_fake_aws::{Fault, Service, Tree, ec2::Subnet};
 use capasg_simulation::{Pool, Setup, World};
 use chrono::TimeDelta;
 
@@ -395,4 +395,23 @@ async fn a_pool_that_cannot_launch_does_not_affect_others() -> Result<()> {
     reach(&mut world, &other, 4).await?;
     ensure!(world.says(&other, SCALING_HEALTHY, "True", "ScalingHealthy"), "the other is well");
     world.finish()
+}
+
+/// The launch template is listed every hour, but read again once a launch fails: another actor may have deleted it.
+#[tokio::test(start_paused = true)]
+async fn a_deleted_launch_template_is_noticed_once_a_launch_fails() -> Result<()> {
+    for minutes in [1, 20] {
+        let (mut world, pool) = running(Setup::seed(minutes), 2).await?;
+        world.run_for(TimeDelta::minutes(minutes.cast_signed())).await?;
+        let (template, _) =
+            world.simulator.pinned(&world.scope(), &pool.group).context("a launch template")?;
+        world.aws(Service::Ec2, "DeleteLaunchTemplate", Tree::new().with("LaunchTemplateId", template))?;
+        world.scale(&pool, 3);
+        world.run_until("a launch fails", SOON, |world| last(world, &pool).is_some()).await?;
+        let failed = world.now();
+        world.run_until("3 running", SOON, |world| world.is_running(&pool, 3)).await?;
+        ensure!(world.now() - failed < TimeDelta::minutes(7), "after {}", world.now() - failed);
+        world.finish()?;
+    }
+    Ok(())
 }

@@ -25,9 +25,6 @@ use place::Place;
 use crate::kubernetes::{Kubernetes, Result as KubeResult};
 use crate::machine_pool::model::{NamedImage, PoolObjects, References};
 
-/// How often images are read while launches fail.
-const IMAGES_WHILE_LAUNCHES_FAIL: Duration = Duration::from_mins(2);
-
 /// What the group launches with, if it exists: it is not looked up again.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InUse<'a> {
@@ -80,9 +77,9 @@ impl References {
         images(pool).for_each(|id| inventory.forget_image(id));
     }
 
-    /// The images are read again if they were read a while ago: launches fail, and one may have been deregistered since.
-    pub fn forget_older_images(inventory: &Inventory, pool: &ASGMachinePool) {
-        images(pool).for_each(|id| inventory.forget_older_image(id, IMAGES_WHILE_LAUNCHES_FAIL));
+    /// The images are read again if they were read at least this long ago.
+    pub fn forget_older_images(inventory: &Inventory, pool: &ASGMachinePool, age: Duration) {
+        images(pool).for_each(|id| inventory.forget_older_image(id, age));
     }
 
     /// Reports what is missing. A launch template must not be made without it.
