@@ -92,6 +92,8 @@ pub(crate) struct State {
     fails_lists: bool,
     /// That many of the controllers' next writes take effect without an answer.
     lost_replies: u32,
+    /// Until when a process waits for the last reply that was lost.
+    pub(crate) waits_for_lost: Option<DateTime<Utc>>,
     /// Writes of a process that died, or that their senders gave up, and when they land.
     late: Vec<(DateTime<Utc>, KubeWrite)>,
     /// What the garbage collector has seen of who owns what.
@@ -138,6 +140,7 @@ impl ApiServer {
             failures: 0,
             fails_lists: false,
             lost_replies: 0,
+            waits_for_lost: None,
             late: Vec::new(),
             collected: 0,
         };

@@ -93,7 +93,9 @@ impl ApiServer {
             state.lost_replies -= 1;
             let message = "connection closed before message completed".to_owned();
             let lost = Err(KubeError::Other { what: write.what(), message });
-            let reply = Reply(delay.back + self.delays.lost(REQUEST_TIMEOUT));
+            let wait = delay.back + self.delays.lost(REQUEST_TIMEOUT);
+            state.waits_for_lost = Some(self.clock.now() + wait);
+            let reply = Reply(wait);
             return Applied { result: lost, changed, reply };
         }
         Applied { result, changed, reply: Reply(delay.back) }

@@ -35,8 +35,8 @@ impl Invariants {
     /// An instance whose ASGMachine is being deleted, so that its Node is drained, is terminated within minutes, whatever
     /// AWS answers about others.
     ///
-    /// Exempt: a pool that is paused or goes, a paused ASGMachine, and failures of the call for this instance, or of the
-    /// read before it.
+    /// Exempt: a pool that is paused or goes, a paused ASGMachine, and failures of the call for this instance, of the read
+    /// before it, or of the API server, which records each request.
     pub(super) fn the_drained_end(&self, inner: &mut Inner, now: DateTime<Utc>) {
         for pool in inner.pools.clone() {
             let waiting = self.waiting(&pool);
@@ -45,6 +45,7 @@ impl Invariants {
             for id in waiting {
                 let since = *inner.ended.since.entry(id.clone()).or_insert(now);
                 let since = since.max(inner.failures.over(&NEEDED).unwrap_or(since));
+                let since = since.max(self.api.state().waits_for_lost.unwrap_or(since));
                 if now - since > ENDED {
                     inner.ended.since.insert(id.clone(), now);
                     inner.breaks(now, "the_drained_end", format!("{own}{id} is drained since {since}"));
