@@ -39,12 +39,9 @@ pub async fn act(
     let mut acted = Acted::default();
     acted.failed = carry_out(&execution, memory, &mut acted).await.err();
     acted.again &= acted.failed.is_none();
+    // A call that fails by itself, while reads succeed, has its own condition: this one would change with each attempt.
     acted.unreachable = match &acted.failed {
-        Some(ReconcileError::Cloud(error))
-            if matches!(error.class, ErrorClass::Throttled | ErrorClass::Transient | ErrorClass::Denied) =>
-        {
-            Some(error.clone())
-        }
+        Some(ReconcileError::Cloud(error)) if error.class == ErrorClass::Denied => Some(error.clone()),
         _ => inventory.reachable().err(),
     };
     acted
