@@ -218,7 +218,7 @@ fn a_joined_instance_without_a_machine_is_not_exempt() -> Result<()> {
 #[test]
 fn an_instance_for_which_core_makes_no_machine_within_the_limit_is_exempt() -> Result<()> {
     for (existed, short, exempt) in
-        [(Some(60), 0, true), (Some(59), 0, false), (Some(60), 1, false), (None, 0, false)]
+        [(Some(60), 1, true), (Some(59), 0, false), (Some(60), 2, false), (None, 0, false)]
     {
         lived(async || {
             let history = History::begin();
