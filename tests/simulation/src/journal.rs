@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use capasg_cloud::Write;
+use capasg_cloud::{CloudError, Write};
 use capasg_controllers::kubernetes::KubeWrite;
 use chrono::{DateTime, Utc};
 use tokio::sync::Notify;
@@ -49,8 +49,8 @@ pub(crate) enum Moment<'a> {
     Answered {
         /// The operation.
         api: &'static str,
-        /// The code with which AWS denies it, or fails by itself.
-        failure: Option<&'a str>,
+        /// The error with which AWS denies it, or fails by itself.
+        failure: Option<&'a CloudError>,
     },
     /// A write to the API server was carried out.
     Kubernetes {

@@ -120,7 +120,7 @@ impl SimulatedCloud {
                     if error.is_lost() { self.shared.delays.lost(CALL_TIMEOUT) } else { Duration::ZERO };
                 let error = failed(api, &error);
                 if error.class == ErrorClass::Denied || error.outcome_unknown {
-                    self.shared.journal.tell(Moment::Answered { api, failure: Some(&error.code) });
+                    self.shared.journal.tell(Moment::Answered { api, failure: Some(&error) });
                 }
                 let is_rejected = !matches!(
                     error.class,

@@ -12,6 +12,7 @@ mod hooked;
 mod identity;
 mod lists;
 mod nodes;
+mod owned;
 mod paused;
 mod preview;
 mod refreshes;
@@ -146,6 +147,7 @@ impl Invariants {
                 Self::a_preview_changes_nothing(&mut inner, now, write);
                 self.judge_start(&mut inner, now, write);
                 Self::orphans_are_left_alone(&mut inner, now, write);
+                self.what_is_changed_is_ours(&mut inner, now, write);
             }
         }
     }

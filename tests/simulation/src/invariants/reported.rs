@@ -1,7 +1,7 @@
 //! A call that AWS denies or fails for minutes is reported by a condition of the pool.
 
 use capasg_api::{ASGMachinePoolStatus, capi::pause_state, reasons::cloud_reachable};
-use capasg_cloud::Clock;
+use capasg_cloud::{Clock, CloudError, ErrorClass};
 use capasg_controllers::kubernetes::KubeWrite;
 use chrono::TimeDelta;
 use kube::ResourceExt;
@@ -16,6 +16,8 @@ const REPORTED_WITHIN: TimeDelta = TimeDelta::minutes(5);
 /// A call that is needed is repeated after this long at the latest (docs/contributors/architecture.md, "From a change to a
 /// call"): a later one is about something else.
 const REPEATED_WITHIN: TimeDelta = TimeDelta::minutes(17);
+/// The same for a call that AWS does not reject: it is retried with the backoff of its pool.
+const RETRIED_WITHIN: TimeDelta = TimeDelta::minutes(2);
 /// Reads of the event queue are reported for pools that depend on events alone (docs/users/events.md). Without instance
 /// types a pool has no `status.capacity`, which an event reports. A pool keeps the image that a parameter named last
 /// (docs/users/images.md).
@@ -40,13 +42,15 @@ impl Invariants {
         &self,
         inner: &mut Inner,
         api: &'static str,
-        failure: Option<&str>,
+        failure: Option<&CloudError>,
     ) {
         let now = self.clock.now();
-        let Some(code) = failure else {
+        let Some(error) = failure else {
             inner.failing.remove(api);
             return;
         };
+        let code = error.code.as_str();
+        let repeated = if error.class == ErrorClass::Denied { REPEATED_WITHIN } else { RETRIED_WITHIN };
         // With several pools it is not known which one calls.
         let [pool] = &inner.pools[..] else { return };
         let (object, cluster) = {
@@ -61,7 +65,7 @@ impl Invariants {
             last: now,
             unreported: None,
         });
-        if now - seen.last > REPEATED_WITHIN || is_paused || is_reported {
+        if now - seen.last > repeated || is_paused || is_reported {
             seen.unreported = None;
         }
         (seen.last, seen.code) = (now, code.to_owned());

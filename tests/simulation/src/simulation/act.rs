@@ -23,12 +23,25 @@ pub struct Story {
     pub drain_seconds: i64,
     /// What happens, each after so many milliseconds.
     pub acts: Vec<(i64, Act)>,
+    /// Whether there is a group of the pool's name that others created.
+    pub taken: bool,
+    /// A second pool of the Cluster.
+    pub second: Option<SecondPool>,
     /// How it ends.
     pub finale: Finale,
     /// What happens during a deletion.
     pub last_acts: Vec<(i64, Act)>,
     /// Whether it is looked for long whether nothing is written any more.
     pub quiet: bool,
+}
+
+/// A second pool, whose bootstrap data have tokens.
+#[derive(Debug, Clone)]
+pub struct SecondPool {
+    /// The pool.
+    pub spec: ASGMachinePoolSpec,
+    /// Its first replicas.
+    pub replicas: i32,
 }
 
 /// How a story ends.
@@ -207,6 +220,8 @@ pub enum Act {
     SwitchIdentity,
     /// What others reported of pools in production.
     Field(Field),
+    /// Something happens to the second pool.
+    Second(Box<Act>),
     /// Writes to the API server take effect, and their replies are lost.
     LoseReplies(u32),
     /// The watch of a kind breaks and lists again.
@@ -223,6 +238,8 @@ pub enum Act {
 /// Something that others reported of pools in production.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
+    /// Somebody deletes the group that has the name of the pool's.
+    NameFreed,
     /// Somebody deletes the launch template.
     TemplateGone,
     /// Somebody launches an instance by hand and attaches it to the group.

@@ -2,16 +2,20 @@
 //! every death at launch, images that go away, versions that AWS does not know yet, a denial that lasts for hours. Each
 //! from a sequence of its own, so that stories without it stay as they are.
 
+use capasg_api::names::tags;
 use capasg_fake_aws::{Fault, Service, Tree, ec2::Image};
 
 use super::{
     act::{Act, Field, Rejection, SpecEdit, Story},
     placement::{Kind, gap, insert_some, one},
-    spec::IMAGES,
+    spec::{IMAGES, SUBNETS},
 };
 use crate::{Pool, Random, World, cloud::MANAGER};
 
 type Acts = Vec<(i64, Act)>;
+
+/// The launch template of others.
+const OTHERS: &str = "others";
 
 /// Codes of `StateReason` in the EC2 API reference, with their texts, and one that is not documented.
 const DEATHS: [&str; 12] = [
@@ -29,13 +33,14 @@ const DEATHS: [&str; 12] = [
     "Server.NotDocumentedYet: a reason of tomorrow",
 ];
 
-const KINDS: [Kind; 6] = [
+const KINDS: [Kind; 7] = [
     (0x7465_6d70_6c61_7465, 6, template_gone),
     (0x6174_7461_6368_0000, 6, attached),
     (0x6465_6174_6873_0000, 6, deaths),
     (0x696d_6167_6573_0000, 5, images),
     (0x6e6f_7479_6574_0000, 5, unknown_versions),
     (0x686f_7572_7300_0000, 4, denied_for_hours),
+    (0x7461_6b65_6e00_0000, 3, name_taken),
 ];
 
 pub(super) fn some(story: &mut Story) {
@@ -142,10 +147,48 @@ fn denied_for_hours(random: &Random, story: &mut Story) -> Acts {
     acts
 }
 
+/// A group of the pool's name exists before the pool, until others delete it.
+fn name_taken(random: &Random, story: &mut Story) -> Acts {
+    story.taken = true;
+    let mut acts = vec![(gap(random), Act::Wait)];
+    for _ in 0..random.below(3) {
+        acts.push((soon(random), if random.chance(50) { edit(random) } else { Act::Restart }));
+    }
+    acts.push((gap(random), Act::Field(Field::NameFreed)));
+    acts
+}
+
+/// Others create a group that has the name of the pool's, and a launch template for it.
+pub(super) fn take_name(world: &World) {
+    let data = Tree::new().with("ImageId", IMAGES[0]).with("InstanceType", "m7i.large");
+    let template = Tree::new().with("LaunchTemplateName", OTHERS).with("LaunchTemplateData", data);
+    drop(world.aws(Service::Ec2, "CreateLaunchTemplate", template));
+    let source = Tree::new().with("LaunchTemplateName", OTHERS).with("Version", "$Latest");
+    let group = Tree::new()
+        .with("AutoScalingGroupName", World::name_of_group("workers"))
+        .with("MinSize", 0)
+        .with("MaxSize", 2)
+        .with("DesiredCapacity", 1)
+        .with("VPCZoneIdentifier", SUBNETS[0])
+        .with("LaunchTemplate", source);
+    drop(world.aws(Service::AutoScaling, "CreateAutoScalingGroup", group));
+}
+
+fn free_name(world: &World, pool: &Pool) {
+    if world.group(pool).is_none_or(|group| group.tags.contains_key(tags::POOL)) {
+        return;
+    }
+    let group = Tree::new().with("AutoScalingGroupName", &pool.group).with("ForceDelete", true);
+    drop(world.aws(Service::AutoScaling, "DeleteAutoScalingGroup", group));
+    let template = Tree::new().with("LaunchTemplateName", OTHERS);
+    drop(world.aws(Service::Ec2, "DeleteLaunchTemplate", template));
+}
+
 /// What AWS answers to others does not matter: much of what they request is not possible then.
 pub(super) fn perform(world: &World, pool: &Pool, act: Field) {
     let scope = world.scope();
     match act {
+        Field::NameFreed => free_name(world, pool),
         Field::TemplateGone => {
             if let Some((template, _)) = world.simulator.pinned(&scope, &pool.group) {
                 let params = Tree::new().with("LaunchTemplateId", template);
@@ -192,6 +235,7 @@ fn attach(world: &World, pool: &Pool, id: &str) {
 
 /// It is over. What somebody attached is not what the pool launches, and nobody requests its replacement: it is terminated.
 pub(super) fn calm(world: &World, pool: &Pool) {
+    perform(world, pool, Field::NameFreed);
     perform(world, pool, Field::LaunchesDie(None));
     for image in IMAGES {
         perform(world, pool, Field::ImageGone(image, false));

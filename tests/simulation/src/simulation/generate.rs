@@ -5,7 +5,7 @@ use capasg_fake_aws::{BatchEnds, Settings};
 use super::{
     act::{Finale, Story},
     field, generate_acts, generate_events, generate_others, generate_outages, generate_refreshes, identities,
-    interruptions, spec,
+    interruptions, second_pool, spec,
 };
 use crate::{Random, Setup};
 
@@ -57,6 +57,8 @@ impl Story {
             expiry: None,
             drain_seconds: [1, 5, 10, 10, 45, 90][random.index(6)],
             acts,
+            taken: false,
+            second: None,
             finale,
             last_acts,
             quiet: random.chance(30),
@@ -67,6 +69,7 @@ impl Story {
         generate_outages::some(&mut story);
         identities::some(&mut story);
         field::some(&mut story);
+        second_pool::some(&mut story);
         story
     }
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{
     act::{Act, Field, Finale, Story},
     calm::{bring_back, calm, windows},
-    identities,
+    field, identities,
     outcome::{Options, Outcome},
     perform::perform,
     spec, standing,
@@ -59,6 +59,9 @@ async fn chapters(story: &Story, world: &mut World) -> Result<()> {
         invariants.note("story", || serde_json::to_string(&story.spec).unwrap_or_default());
     }
     identities::restore(world);
+    if story.taken {
+        field::take_name(world);
+    }
     let pool = world.add_pool_with("workers", story.replicas, |spec| spec.clone_from(&story.spec));
     if story.fixed {
         let secret = pool.config.name.clone();
@@ -67,25 +70,37 @@ async fn chapters(story: &Story, world: &mut World) -> Result<()> {
             (bootstrap.config_ref, bootstrap.data_secret_name) = (None, Some(secret));
         });
     }
-    happen(world, &pool, &story.acts).await?;
-    calm(world, &pool);
+    let second = story
+        .second
+        .as_ref()
+        .map(|second| world.add_pool_with("batch", second.replicas, |spec| spec.clone_from(&second.spec)));
+    happen(world, &pool, second.as_ref(), &story.acts).await?;
+    for pool in [Some(&pool), second.as_ref()].into_iter().flatten() {
+        calm(world, pool);
+    }
     let is_odd =
         |act: &Act| matches!(act, Act::OlderVersions(_) | Act::LaunchByOthers(_) | Act::VersionByOthers(_));
     converge(world, &pool, story.acts.iter().any(|(_, act)| is_odd(act))).await?;
+    if let Some(second) = &second {
+        converge(world, second, false).await?;
+    }
     if story.quiet {
         world.run_for(settles(story)).await?;
         quiet(world, &pool).await?;
     }
     if story.finale != Finale::Stays {
-        end(story, world, &pool).await?;
+        end(story, world, &pool, second.as_ref()).await?;
     }
     world.finish()
 }
 
-async fn happen(world: &mut World, pool: &Pool, acts: &[(i64, Act)]) -> Result<()> {
+async fn happen(world: &mut World, pool: &Pool, second: Option<&Pool>, acts: &[(i64, Act)]) -> Result<()> {
     for (pause, act) in acts {
         world.run_for(TimeDelta::milliseconds(*pause)).await?;
-        perform(world, pool, act);
+        match (act, second) {
+            (Act::Second(act), Some(second)) => perform(world, second, act),
+            (act, _) => perform(world, pool, act),
+        }
     }
     Ok(())
 }
@@ -232,8 +247,8 @@ fn told(world: &World, pool: &Pool) -> Vec<String> {
     texts.flat_map(|text| text.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()).collect()
 }
 
-/// Everything goes, and nothing is left.
-async fn end(story: &Story, world: &mut World, pool: &Pool) -> Result<()> {
+/// Everything goes, and nothing is left. A second pool stays until the first is gone, unless the Cluster goes.
+async fn end(story: &Story, world: &mut World, pool: &Pool, second: Option<&Pool>) -> Result<()> {
     if let Some(invariants) = world.invariants() {
         invariants.note("story", || format!("{:?}", story.finale));
     }
@@ -245,20 +260,28 @@ async fn end(story: &Story, world: &mut World, pool: &Pool) -> Result<()> {
         Finale::DeleteCluster => world.delete_cluster(),
         Finale::ClusterVanishes => {
             world.vanish_cluster();
-            world.delete_pool(pool);
+            for pool in [Some(pool), second].into_iter().flatten() {
+                world.delete_pool(pool);
+            }
         }
     }
-    happen(world, pool, &story.last_acts).await?;
+    happen(world, pool, second, &story.last_acts).await?;
     calm(world, pool);
     if matches!(story.finale, Finale::DeletePool | Finale::ClusterVanishes) {
         world.run_for(TimeDelta::minutes(1)).await?;
         world.vanish_machine_pool(pool);
     }
-    let deadline = world.now() + TimeDelta::minutes(150);
-    let is_gone = |world: &World| if orphans { world.is_let_go(pool) } else { world.is_gone(pool) };
-    while !is_gone(world) {
-        ensure!(world.now() < deadline, "nothing_is_orphaned: not gone\n{}", world.describe());
-        world.run_for(LOOK).await?;
+    if let Some(second) = second.filter(|_| story.finale == Finale::ClusterVanishes) {
+        world.vanish_machine_pool(second);
+    }
+    gone(world, |world| if orphans { world.is_let_go(pool) } else { world.is_gone(pool) }).await?;
+    if let Some(second) = second {
+        if matches!(story.finale, Finale::DeleteMachinePool | Finale::DeletePool) {
+            calm(world, second);
+            converge(world, second, false).await?;
+            world.delete_machine_pool(second);
+        }
+        gone(world, |world| world.is_gone(second)).await?;
     }
     if orphans {
         // Another actor may have deleted the launch template, which a pool without launches notices within an hour.
@@ -270,5 +293,14 @@ async fn end(story: &Story, world: &mut World, pool: &Pool) -> Result<()> {
     }
     let left = world.simulator.leftovers(None);
     ensure!(left.is_empty(), "nothing_is_orphaned: left in the cloud: {left:?}");
+    Ok(())
+}
+
+async fn gone(world: &mut World, is_gone: impl Fn(&World) -> bool) -> Result<()> {
+    let deadline = world.now() + TimeDelta::minutes(150);
+    while !is_gone(world) {
+        ensure!(world.now() < deadline, "nothing_is_orphaned: not gone\n{}", world.describe());
+        world.run_for(LOOK).await?;
+    }
     Ok(())
 }

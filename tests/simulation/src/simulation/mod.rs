@@ -20,6 +20,7 @@ mod perform;
 mod placement;
 mod second_manager;
 mod second_manager_live;
+mod second_pool;
 mod spec;
 mod standing;
 mod tally;

@@ -39,6 +39,8 @@ pub(super) fn perform(world: &mut World, pool: &Pool, act: &Act) {
             by_aws::refresh(world, pool, act);
         }
         Act::Field(act) => field::perform(world, pool, *act),
+        // Of a pool that is not there.
+        Act::Second(_) => {}
         Act::Recommend(which) => {
             if let Some(id) = one(world.in_service(pool), *which) {
                 world.recommend(&id);

@@ -15,6 +15,7 @@ fn kind(act: &Act) -> String {
         Act::Fault(_, failure, _) => format!("Fault: {}", name(&format!("{failure:?}"))),
         Act::Outage(operation, _) => format!("Outage: {operation}"),
         Act::Field(act) => format!("Field: {}", name(&format!("{act:?}"))),
+        Act::Second(act) => format!("Second pool: {}", kind(act)),
         Act::Suspend(process, true) => format!("Suspend: {process}"),
         other => name(&format!("{other:?}")),
     }
@@ -61,6 +62,7 @@ fn traits(story: &Story) -> Vec<String> {
     add(story.spec.identity_ref.is_some(), "an identity of another account");
     add(story.expiry.is_some(), "tokens expire");
     add(story.fixed, "bootstrap data without a token");
+    add(story.second.is_some(), "has a second pool");
     add(super::spec::refreshes(&story.spec), "AWS replaces outdated instances");
     traits
 }
@@ -132,6 +134,8 @@ mod tests {
             "DeleteIdentity",
             "SwitchIdentity",
             "WorkloadUnreachable",
+            "(story) has a second pool",
+            "Field: NameFreed",
             "Field: TemplateGone",
             "Field: Attach",
             "Field: Reattach",

@@ -17,7 +17,10 @@ use capasg_fake_aws::{Dump, GroupDump, InstanceDump, LogEntry, LogFilter};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 
-use super::{Pool, World, pool::CLUSTER};
+use super::{
+    Pool, World,
+    pool::{CLUSTER, NAMESPACE},
+};
 use crate::{CANARY, Drain};
 
 impl World {
@@ -40,6 +43,11 @@ impl World {
     #[must_use]
     pub fn group_name(&self, pool: &Pool) -> String {
         aws_name(&pool.key.namespace, CLUSTER, &pool.key.name)
+    }
+
+    /// The name of the group of a pool of this name.
+    pub(crate) fn name_of_group(name: &str) -> String {
+        aws_name(NAMESPACE, CLUSTER, name)
     }
 
     /// A pool's group.
