@@ -48,7 +48,8 @@ impl Invariants {
     /// wrote, without a token; a pool that only previews bootstrap data which differ by more than a token, or what
     /// replaces the version of somebody else, `$Latest` or `$Default` (docs/users/drift.md, "Preview changes": user data
     /// are never read back, so that a new token cannot be put into the previous data); caches that do not show the
-    /// Secret, or the end of a pause; calls that this needs while AWS fails or rejects them, until they are repeated; an
+    /// Secret, or the end of a pause; calls that this needs while AWS fails or rejects them, until they are repeated; writes that the API
+    /// server does not answer, for which a reconcile waits; an
     /// instance refresh under way that has a desired configuration, during which AWS refuses another version
     /// (`StartInstanceRefresh`, `DesiredConfiguration`); a version that somebody else chose, until a poll shows it.
     pub(super) fn the_launch_template_has_the_token(&self, inner: &mut Inner, now: DateTime<Utc>) {
@@ -64,6 +65,7 @@ impl Invariants {
                 made,
                 inner.token.fresh.get(&name).copied(),
                 inner.failures.over(&NEEDED),
+                self.api.state().waits_for_lost,
                 inner.token.by_others.get(&pool.group).map(|at| *at + POLLED),
             ];
             let since = since.into_iter().flatten().max().unwrap_or(now);
