@@ -53,10 +53,10 @@ pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -
             if let Some(list) = list {
                 spec.insert("providerIDList".into(), json!(list));
             }
-            let body = match resource_version {
-                Some(version) => json!({"metadata": {"resourceVersion": version}, "spec": spec}),
-                None => json!({"spec": spec}),
-            };
+            let mut body = json!({"spec": spec});
+            if let Some(version) = resource_version {
+                body["metadata"] = json!({"resourceVersion": version});
+            }
             patch.merge::<ASGMachinePool>(pool, &body).await
         }
         KubeWrite::AnnotateBlockMove { pool, uid, blocked } => {

@@ -1,3 +1,5 @@
+//! Whether a value fits its schema, as the API server checks it.
+
 use serde_json::Value;
 
 /// The limits of a schema that a value exceeds, by path: more characters, items or members than it allows. The API server

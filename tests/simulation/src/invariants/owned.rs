@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use capasg_api::{names::tags, pool::AdoptionPolicy};
 use capasg_cloud::Write;
-use capasg_fake_aws::Dump;
 use chrono::{DateTime, Utc};
 
 use super::{
@@ -18,11 +17,10 @@ impl Invariants {
     ///
     /// Exempt: the creation of a group; a pool that may adopt; what others changed since the last poll.
     pub(super) fn what_is_changed_is_ours(&self, inner: &mut Inner, now: DateTime<Utc>, write: &Write) {
-        let Some(dump) = self.dump() else { return };
         let foreign = match write.group() {
             Some(_) if matches!(write, Write::CreateGroup(_)) => None,
-            Some(group) => self.foreign_group(inner, now, &dump, group, &write.instances()),
-            None => foreign_template(inner, &dump, write),
+            Some(group) => self.foreign_group(inner, now, group, &write.instances()),
+            None => self.foreign_template(inner, write),
         };
         if let Some(foreign) = foreign {
             inner.breaks(now, "what_is_changed_is_ours", format!("{} of {foreign}", write.api()));
@@ -33,7 +31,6 @@ impl Invariants {
         &self,
         inner: &Inner,
         now: DateTime<Utc>,
-        dump: &Dump,
         name: &str,
         instances: &[&str],
     ) -> Option<String> {
@@ -45,6 +42,7 @@ impl Invariants {
         {
             return None;
         }
+        let dump = self.dump()?;
         let group = dump.groups.iter().find(|group| group.name == name)?;
         if !is_of(&pool, &group.tags) {
             return Some(format!("group {name}, which has the tags {:?}", group.tags));
@@ -55,13 +53,14 @@ impl Invariants {
         };
         instances.iter().find(elsewhere).map(|id| format!("instance {id}, which is in another group"))
     }
-}
 
-fn foreign_template(inner: &Inner, dump: &Dump, write: &Write) -> Option<String> {
-    let id = write.launch_template()?;
-    let template = dump.templates.iter().find(|template| template.id == id)?;
-    let is_ours = inner.pools.iter().any(|pool| is_of(pool, &template.tags));
-    (!is_ours).then(|| format!("launch template {id}, which has the tags {:?}", template.tags))
+    fn foreign_template(&self, inner: &Inner, write: &Write) -> Option<String> {
+        let id = write.launch_template()?;
+        let dump = self.dump()?;
+        let template = dump.templates.iter().find(|template| template.id == id)?;
+        let is_ours = inner.pools.iter().any(|pool| is_of(pool, &template.tags));
+        (!is_ours).then(|| format!("launch template {id}, which has the tags {:?}", template.tags))
+    }
 }
 
 /// Whether these are the tags of a pool that no user can choose.

@@ -49,6 +49,9 @@ impl Invariants {
             inner.failing.remove(api);
             return;
         };
+        if UNREPORTED.contains(&api) {
+            return;
+        }
         let code = error.code.as_str();
         let repeated = if error.class == ErrorClass::Denied { REPEATED_WITHIN } else { RETRIED_WITHIN };
         // With several pools it is not known which one calls.
@@ -57,7 +60,7 @@ impl Invariants {
             let state = self.api.state();
             (state.pools.get(&pool.key), state.clusters.iter().next().map(|(_, cluster)| cluster.clone()))
         };
-        let Some(object) = object.filter(|_| !UNREPORTED.contains(&api)) else { return };
+        let Some(object) = object else { return };
         let is_paused = pause_state(cluster.as_deref(), object.annotations()).is_paused();
         let is_reported = object.status.as_ref().is_some_and(|status| reports(status, api, code));
         let seen = inner.failing.entry(api).or_insert_with(|| Failing {

@@ -48,10 +48,10 @@ impl Invariants {
     /// wrote, without a token; a pool that only previews bootstrap data which differ by more than a token, or what
     /// replaces the version of somebody else, `$Latest` or `$Default` (docs/users/drift.md, "Preview changes": user data
     /// are never read back, so that a new token cannot be put into the previous data); caches that do not show the
-    /// Secret, or the end of a pause; calls that this needs while AWS fails or rejects them, until they are repeated; writes that the API
-    /// server does not answer, for which a reconcile waits; an
-    /// instance refresh under way that has a desired configuration, during which AWS refuses another version
-    /// (`StartInstanceRefresh`, `DesiredConfiguration`); a version that somebody else chose, until a poll shows it.
+    /// Secret, or the end of a pause; calls that this needs while AWS fails or rejects them, until they are repeated;
+    /// writes that the API server does not answer, for which a reconcile waits; an instance refresh under way that has
+    /// a desired configuration, during which AWS refuses another version (`StartInstanceRefresh`,
+    /// `DesiredConfiguration`); a version that somebody else chose, until a poll shows it.
     pub(super) fn the_launch_template_has_the_token(&self, inner: &mut Inner, now: DateTime<Utc>) {
         for pool in inner.pools.clone() {
             let behind = self.behind(inner, &pool, now);

@@ -35,6 +35,13 @@ pub struct Story {
     pub quiet: bool,
 }
 
+impl Story {
+    /// Whether something of this kind happens before the end.
+    pub(super) fn has(&self, kind: impl Fn(&Act) -> bool) -> bool {
+        self.acts.iter().any(|(_, act)| kind(act))
+    }
+}
+
 /// A second pool, whose bootstrap data have tokens.
 #[derive(Debug, Clone)]
 pub struct SecondPool {

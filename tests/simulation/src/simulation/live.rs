@@ -80,7 +80,7 @@ async fn chapters(story: &Story, world: &mut World) -> Result<()> {
     }
     let is_odd =
         |act: &Act| matches!(act, Act::OlderVersions(_) | Act::LaunchByOthers(_) | Act::VersionByOthers(_));
-    converge(world, &pool, story.acts.iter().any(|(_, act)| is_odd(act))).await?;
+    converge(world, &pool, story.has(is_odd)).await?;
     if let Some(second) = &second {
         converge(world, second, false).await?;
     }
@@ -200,17 +200,20 @@ pub(super) fn lacks(world: &World, pool: &Pool) -> Option<String> {
     (usize::try_from(told) != Ok(replicas)).then(|| format!("{told} of {replicas} are told to be up to date"))
 }
 
+fn is_template_gone(act: &Act) -> bool {
+    *act == Act::Field(Field::TemplateGone)
+}
+
 /// How long it takes at most until a pool notices and corrects what happened in a story.
 fn settles(story: &Story) -> TimeDelta {
-    let has = |wanted: fn(&Act) -> bool| story.acts.iter().any(|(_, act)| wanted(act));
     // Where events come, what somebody else wrote is seen by polls that are minutes apart.
     let mut minutes = if story.setup.events { 8 } else { 3 };
     // What AWS rejected is tried again after 15 minutes at most.
-    if has(|act| matches!(act, Act::Outage(..))) {
+    if story.has(|act| matches!(act, Act::Outage(..))) {
         minutes += 15;
     }
     // That a launch template is gone is noticed within an hour, unless the pool needs it sooner.
-    if has(|act| *act == Act::Field(Field::TemplateGone)) {
+    if story.has(is_template_gone) {
         minutes += 62;
     }
     TimeDelta::minutes(minutes)
@@ -285,8 +288,7 @@ async fn end(story: &Story, world: &mut World, pool: &Pool, second: Option<&Pool
     }
     if orphans {
         // Another actor may have deleted the launch template, which a pool without launches notices within an hour.
-        let is_gone = |act: &Act| *act == Act::Field(Field::TemplateGone);
-        let has_template = world.has_template(pool) || story.acts.iter().any(|(_, act)| is_gone(act));
+        let has_template = world.has_template(pool) || story.has(is_template_gone);
         let left = world.group(pool).is_some_and(|group| group.status.is_none()) && has_template;
         ensure!(left, "orphans_are_left_alone: group or launch template is gone\n{}", world.describe());
         return Ok(());

@@ -8,7 +8,7 @@ use capasg_api::{
         Cluster, ClusterInitialization, ClusterSpec, ClusterStatus, ContractReference, MachinePool,
         MachinePoolSpec,
     },
-    names::{aws_name, tags},
+    names::tags,
 };
 use capasg_cloud::{Cadence, Clock, Inventories, InventoryParts, Limits, Supervisor};
 use capasg_controllers::{
@@ -241,7 +241,7 @@ impl World {
         let pool = Pool {
             machine_pool: key.sibling(format!("{name}-mp")),
             config: key.sibling(format!("{name}-config")),
-            group: aws_name(NAMESPACE, CLUSTER, name),
+            group: Self::name_of_group(name),
             key,
         };
         let mut spec = pool_spec();

@@ -39,9 +39,10 @@ fn remaining(input: &Input<'_>, id: &str, instance: &PoolInstance) -> Option<Tim
 #[must_use]
 pub fn requested_at(input: &Input<'_>, id: &str, instance: &PoolInstance) -> Option<DateTime<Utc>> {
     let annotated = instance.asg_machine.as_ref().and_then(|machine| machine.termination_requested_at);
-    let past = |at: &DateTime<Utc>| *at <= input.now;
-    let known = annotated.map(|at| Some(at).filter(past).or(input.memory.began()).unwrap_or(input.now));
-    known.max(input.memory.terminations.requested_at(id).filter(past))
+    let in_past = |at: &DateTime<Utc>| *at <= input.now;
+    let began = input.memory.began().unwrap_or(input.now);
+    let annotated = annotated.map(|at| if in_past(&at) { at } else { began });
+    annotated.max(input.memory.terminations.requested_at(id).filter(in_past))
 }
 
 /// Whether a view shows that the termination was accepted. It cannot be undone, so that one view is enough.
