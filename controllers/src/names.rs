@@ -39,25 +39,45 @@ pub fn group_tags(
         .into_iter()
         .map(|(key, value)| (key, GroupTag { value, propagate: true }))
         .collect();
-    if let Some((name, value)) = record(user) {
-        all.insert(name.to_owned(), GroupTag { value, propagate: false });
+    all.extend(record(&user.keys().map(String::as_str).collect()));
+    all
+}
+
+/// The desired tags while tags that are no longer desired are still on the group: the record names their keys until they are
+/// removed, so that a removal that fails is repeated.
+#[must_use]
+pub fn tags_until_removed(
+    desired: &BTreeMap<String, GroupTag>,
+    group: &BTreeMap<String, GroupTag>,
+    stale: &BTreeSet<String>,
+) -> BTreeMap<String, GroupTag> {
+    let mut all = desired.clone();
+    all.retain(|key, _| !is_record(key));
+    let users = recorded_keys(desired);
+    let users = users.iter().filter(|key| !is_record(key)).chain(stale).map(String::as_str);
+    // If not all keys fit, the record of the group stays until tags are removed.
+    let whole = record(&users.collect()).filter(|(_, tag)| tag.value.len() <= MAX_TAG_VALUE);
+    all.extend(whole);
+    for (key, tag) in group.iter().filter(|(key, _)| is_record(key)) {
+        all.entry(key.clone()).or_insert_with(|| tag.clone());
     }
     all
 }
 
-/// The tag that records the keys of the user's tags, and its value.
-fn record(user: &BTreeMap<String, String>) -> Option<(&'static str, String)> {
-    if user.is_empty() {
+/// The tag that records the keys of the user's tags.
+fn record(keys: &BTreeSet<&str>) -> Option<(String, GroupTag)> {
+    if keys.is_empty() {
         return None;
     }
-    let keys: Vec<&str> = user.keys().map(String::as_str).collect();
+    let keys: Vec<&str> = keys.iter().copied().collect();
     let listed = keys.join(" ");
     let is_list = listed.len() <= MAX_TAG_VALUE && keys.iter().all(|key| !key.contains(' '));
-    Some(if is_list {
+    let (name, value) = if is_list {
         (TAG_KEYS, listed)
     } else {
         (TAG_KEY_HASHES, keys.iter().map(|key| key_hash(key)).collect())
-    })
+    };
+    Some((name.to_owned(), GroupTag { value, propagate: false }))
 }
 
 /// A hash of a tag key, of characters that AWS accepts in a tag value.
@@ -149,6 +169,21 @@ mod tests {
             assert!(!before.contains_key(TAG_KEYS) && !template_tags(&before).contains_key(TAG_KEY_HASHES));
             assert_eq!(removed(before, &set(&[]), &set(&["Cost", "Center", "k"])), keys);
         }
+    }
+
+    #[test]
+    fn the_record_names_a_key_until_its_tag_is_removed() {
+        let before = tags_of(&set(&["env", "team"]));
+        for (after, recorded) in [(set(&["env", "zone"]), "env team zone"), (set(&[]), "team")] {
+            let tags = tags_until_removed(&tags_of(&after), &before, &set(&["team"]));
+            assert_eq!(tags[TAG_KEYS].value, recorded);
+            assert!(!tags.contains_key("team"));
+        }
+        let crowded: BTreeSet<String> = (0..40).map(|n| format!("key {n}")).collect();
+        let stale: BTreeSet<String> = (0..5).map(|n| format!("old {n}")).collect();
+        let group = tags_of(&stale);
+        let tags = tags_until_removed(&tags_of(&crowded), &group, &stale);
+        assert_eq!(tags[TAG_KEY_HASHES], group[TAG_KEY_HASHES], "it does not hold 45");
     }
 
     #[test]

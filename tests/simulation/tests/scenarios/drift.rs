@@ -9,6 +9,7 @@ use capasg_api::{
         ScalingProcess::{AzRebalance, Launch},
     },
 };
+use capasg_controllers::names::{TAG_KEY_HASHES, TAG_KEYS};
 use capasg_fake_aws::{Fault, Service, Tree};
 use capasg_simulation::{Pool, Setup, World};
 use chrono::TimeDelta;
@@ -241,6 +242,39 @@ async fn a_tag_of_any_key_is_removed_when_it_leaves_the_spec() -> Result<()> {
     ensure!(present(&world, "Cost")?, "{}", group(&world, &pool)?);
     ensure!(world.events(events::DRIFT_CORRECTED).is_empty(), "{:?}", world.events(events::DRIFT_CORRECTED));
     world.finish()
+}
+
+/// A tag whose removal fails is removed once AWS accepts that, whatever else the spec says by then, and by the next process
+/// as well.
+// Pains: W6
+#[tokio::test(start_paused = true)]
+async fn a_removal_of_a_tag_that_fails_is_repeated() -> Result<()> {
+    for (status, code) in [(403, "AccessDenied"), (500, "InternalFailure"), (400, "ResourceContention")] {
+        let (mut world, pool) = running(Setup::default(), 1).await?;
+        let set = |world: &World, keys: &[&str]| {
+            let tags = keys.iter().map(|key| ((*key).to_owned(), "a".to_owned())).collect();
+            world.edit_pool(&pool, |pool| pool.spec.tags = tags);
+        };
+        let tags = |world: &World| world.group(&pool).map(|group| group.tags).unwrap_or_default();
+        set(&world, &["Cost Center", "team"]);
+        world.run_for(A_POLL).await?;
+        world.fault(Fault::error("DeleteTags", status, code, "not now").times(None));
+        set(&world, &["team", "zone"]);
+        world.run_for(A_POLL).await?;
+        let both = tags(&world);
+        ensure!(both.contains_key("zone") && both.contains_key("Cost Center"), "{code}: {both:?}");
+        world.kill_process();
+        set(&world, &[]);
+        world.run_for(A_POLL).await?;
+        world.simulator.clear_faults(None);
+        // What AWS rejected is tried again after 15 minutes at most.
+        world.run_for(TimeDelta::minutes(20)).await?;
+        let left = tags(&world);
+        let users = ["Cost Center", "team", "zone", TAG_KEYS, TAG_KEY_HASHES];
+        ensure!(users.iter().all(|key| !left.contains_key(*key)), "{code}: {left:?}");
+        world.finish()?;
+    }
+    Ok(())
 }
 
 /// What was changed while no manager ran is drift as well.

@@ -7,7 +7,7 @@ use capasg_cloud::{Group, GroupTag, LifecycleHook};
 use crate::machine_pool::decide::settings::attribute::{Attribute, Correction, List};
 use crate::machine_pool::decide::settings::text::{NOTHING, joined, tag_path};
 use crate::machine_pool::model::{Desired, Observed, PoolMemory, instances};
-use crate::names::recorded_keys;
+use crate::names::{is_record, recorded_keys, tags_until_removed};
 
 /// The beginning of the reason of a process that a user suspended. A process that AWS suspends by itself has another
 /// reason.
@@ -26,12 +26,17 @@ pub(super) fn group_tags(list: &mut List, desired: &Desired, group: &Group) {
         Some(GroupTag { value, propagate: true }) => format!("{value:?}"),
         Some(GroupTag { value, propagate: false }) => format!("{value:?}, not on instances"),
     };
-    for (key, tag) in &desired.tags {
+    let recorded = recorded_keys(&group.tags);
+    let is_stale = |key: &&String| !is_record(key) && !desired.tags.contains_key(*key);
+    let stale: BTreeSet<String> = recorded.iter().filter(is_stale).cloned().collect();
+    let until_removed = (!stale.is_empty()).then(|| tags_until_removed(&desired.tags, &group.tags, &stale));
+    let wanted = until_removed.as_ref().unwrap_or(&desired.tags);
+    for (key, tag) in wanted {
         let pair = (&Some(tag.clone()), &group.tags.get(key).cloned());
         list.add(tag_path(key), pair, text, Correction::Tag(key.clone(), tag.clone()));
     }
-    for key in recorded_keys(&group.tags) {
-        if let (None, Some(tag)) = (desired.tags.get(&key), group.tags.get(&key)) {
+    for key in recorded {
+        if let (None, Some(tag)) = (wanted.get(&key), group.tags.get(&key)) {
             list.add(tag_path(&key), (&None, &Some(tag.clone())), text, Correction::Untag(key));
         }
     }

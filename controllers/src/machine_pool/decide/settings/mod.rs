@@ -17,7 +17,6 @@ use capasg_cloud::{Group, GroupChange, GroupSettings, Write};
 use crate::machine_pool::decide::launch_template::Pin;
 use crate::machine_pool::decide::settings::attribute::{Attribute, Correction, List};
 use crate::machine_pool::model::{Comparison, Difference, Input};
-use crate::names::is_record;
 
 pub use group::template_text;
 pub use text::{LAUNCH_TEMPLATE, MAX_SIZE, MIN_SIZE, NOTHING, tag_path};
@@ -114,11 +113,8 @@ impl Compared {
             }
         }
         let tags = (!tags.is_empty()).then(|| Write::TagGroup { group: name(), tags });
-        // A key leaves the record after its tag is removed: a removal that fails is repeated.
-        let (records, stale): (BTreeSet<_>, BTreeSet<_>) = stale.into_iter().partition(|key| is_record(key));
-        let untag =
-            |keys: BTreeSet<String>| (!keys.is_empty()).then(|| Write::UntagGroup { group: name(), keys });
-        untag(stale).into_iter().chain(tags).chain(untag(records)).chain(others).collect()
+        let untag = (!stale.is_empty()).then(|| Write::UntagGroup { group: name(), keys: stale });
+        untag.into_iter().chain(tags).chain(others).collect()
     }
 
     /// The differences. One is drift if the desired value is the one that desired state and group last agreed on.
