@@ -52,6 +52,31 @@ async fn a_deletion_drains_then_deletes_group_and_template() -> Result<()> {
     Ok(())
 }
 
+/// `kubectl delete machinepool --cascade=orphan`: the garbage collector takes the reference to the MachinePool off the pool,
+/// and core deletes the pool nevertheless. Or a user deletes the pool, after the MachinePool is gone.
+// Rules: D14, E1
+#[tokio::test(start_paused = true)]
+async fn a_pool_without_a_reference_to_its_machine_pool_is_drained() -> Result<()> {
+    for is_gone_before in [false, true] {
+        let (mut world, pool) = running(Setup::default(), 3).await?;
+        let machines: Vec<String> = world.machines(&pool).into_keys().collect();
+        if is_gone_before {
+            world.vanish_machine_pool(&pool);
+        } else {
+            world.delete_machine_pool(&pool);
+        }
+        world.edit_pool(&pool, |own| own.metadata.owner_references = None);
+        world.run_for(TimeDelta::minutes(2)).await?;
+        world.delete_pool(&pool);
+        gone(&mut world, &pool).await?;
+        for machine in &machines {
+            let drains = world.drains(machine);
+            ensure!(matches!(drains[..], [Drain::Done(_)]), "{machine}: {drains:?} ({is_gone_before})");
+        }
+    }
+    Ok(())
+}
+
 // Rules: E1, E5
 // Pains: P39
 #[tokio::test(start_paused = true)]
