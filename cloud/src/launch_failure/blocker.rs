@@ -27,6 +27,8 @@ pub enum LaunchBlocker {
     Encryption,
     /// The zone does not offer the type.
     TypeInZone,
+    /// A lifecycle hook for launches, which is not ours, ended the launch.
+    Hook,
     /// The launch template or its version does not exist, or EC2 rejects what it holds.
     Template,
     /// The table does not know the message.
@@ -79,7 +81,8 @@ const CODES: [(&str, LaunchBlocker); 23] = [
 ];
 
 /// Phrases in lower case, the more specific first: a message about a rejected template names the image, key or profile.
-const PHRASES: [(&str, LaunchBlocker); 35] = [
+const PHRASES: [(&str, LaunchBlocker); 36] = [
+    ("user's lifecycle action", Is::Hook),
     ("client.internalerror", Is::Encryption),
     // EC2 rejects an image that is not shared, and the missing role for Spot Instances, with codes about authorization.
     ("not authorized for image", Is::Image),
@@ -173,6 +176,10 @@ impl LaunchBlocker {
             }
             Self::TypeInZone => {
                 "Add an instance type that the Availability Zone offers, or remove the subnet"
+            }
+            Self::Hook => {
+                "See why the lifecycle hook for launches of the group is not completed in time, or with ABANDON, or \
+                 delete the hook"
             }
             Self::Template => "Correct the setting in the spec that AWS reports",
             Self::Unknown => "Correct the cause that AWS reports",

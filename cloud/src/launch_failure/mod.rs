@@ -14,6 +14,8 @@ use crate::{ActivityStatus, ScalingActivity};
 
 /// The end of every message, which says nothing.
 const TAIL: &str = "Launching EC2 instance failed.";
+/// What stands for the message of a launch that failed without one.
+const SILENT: &str = "no reason is given";
 
 /// A launch that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,17 +47,15 @@ impl LaunchFailure {
             return None;
         }
         let status = activity.status_message.as_deref().unwrap_or_default().trim();
-        let message = status.strip_suffix(TAIL).unwrap_or(status).trim_end().to_owned();
-        let blocker = LaunchBlocker::of(&message);
-        let is_failure = match activity.status {
-            ActivityStatus::Cancelled => {
-                state_reason::died(&message).unwrap_or(blocker != LaunchBlocker::Unknown)
-            }
-            _ => !message.is_empty(),
-        };
+        let message = status.strip_suffix(TAIL).unwrap_or(status).trim_end();
+        let blocker = LaunchBlocker::of(message);
+        let is_failure = activity.status != ActivityStatus::Cancelled
+            || state_reason::died(message).unwrap_or(blocker != LaunchBlocker::Unknown);
         if !is_failure {
             return None;
         }
+        // `StatusMessage` is optional in the API reference.
+        let message = if message.is_empty() { SILENT } else { message }.to_owned();
         Some(Self {
             activity: activity.id.clone(),
             blocker,

@@ -2,6 +2,9 @@
 
 /// How Auto Scaling begins the message of a launch whose instance died.
 const DIED: &str = "Instance became unhealthy while waiting for instance to be in InService state";
+/// What the message of a launch has that a lifecycle hook of the group ended: its time passed, or it was completed with
+/// `ABANDON`, as bootstrap scripts do that fail.
+const ABANDONED: &str = "failed to complete user's Lifecycle Action";
 /// What precedes EC2's code in that message.
 const INTRODUCTION: &str = "Termination Reason:";
 
@@ -16,7 +19,9 @@ pub(super) fn quoted(message: &str) -> Option<&str> {
 /// Whether an instance died by itself or by AWS; `false` if a user or this controller terminated it, `None` if the message
 /// is not about the death of an instance. A code that is not documented is no call of a user.
 pub(super) fn died(message: &str) -> Option<bool> {
-    let Some(reason) = quoted(message) else { return message.starts_with(DIED).then_some(true) };
+    let Some(reason) = quoted(message) else {
+        return (message.starts_with(DIED) || message.contains(ABANDONED)).then_some(true);
+    };
     Some(!BY_USER.iter().any(|code| reason.strip_prefix(code).is_some_and(ends_code)))
 }
 

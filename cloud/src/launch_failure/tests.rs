@@ -202,9 +202,11 @@ fn what_is_no_failed_launch_is_none() {
     other.description = Some("Terminating EC2 instance: i-1".to_owned());
     assert_eq!(LaunchFailure::of(&other), None);
     let mut silent = activity("Failed", TAIL);
-    assert_eq!(LaunchFailure::of(&silent), None, "nothing is said");
-    silent.status_message = None;
-    assert_eq!(LaunchFailure::of(&silent), None);
+    for _ in 0..2 {
+        let failure = LaunchFailure::of(&silent).unwrap();
+        assert_eq!((failure.blocker, failure.message.as_str()), (Is::Unknown, SILENT), "nothing is said");
+        silent.status_message = None;
+    }
 }
 
 /// What Auto Scaling writes when an instance dies before it is in service.
@@ -257,6 +259,18 @@ fn every_death_at_launch_is_a_failure_unless_a_user_caused_it() {
     }
     let unexplained = "Instance became unhealthy while waiting for instance to be in InService state.";
     assert!(LaunchFailure::of(&activity("Cancelled", unexplained)).is_some());
+}
+
+#[test]
+fn a_launch_that_a_hook_ends_is_a_failure() {
+    for end in ["Heartbeat Timeout", "Completed with ABANDON Result", "a reason of tomorrow"] {
+        let message = format!(
+            "Instance failed to complete user's Lifecycle Action: Lifecycle Action with token \
+             0a1b2c3d-0000-4000-8000-0123456789ab was abandoned: {end}"
+        );
+        let found = LaunchFailure::of(&activity("Cancelled", &message));
+        assert_eq!(found.map(|failure| failure.blocker), Some(Is::Hook), "{end}");
+    }
 }
 
 #[test]

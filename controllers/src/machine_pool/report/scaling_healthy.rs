@@ -33,6 +33,7 @@ pub fn reason(blocker: LaunchBlocker) -> &'static str {
         LaunchBlocker::Role | LaunchBlocker::SpotRole => scaling_healthy::ROLE_UNUSABLE,
         LaunchBlocker::SecurityGroup
         | LaunchBlocker::TypeInZone
+        | LaunchBlocker::Hook
         | LaunchBlocker::Template
         | LaunchBlocker::Unknown => scaling_healthy::LAUNCH_FAILED,
     }
