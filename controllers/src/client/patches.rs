@@ -63,8 +63,11 @@ pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -
             let value = if *blocked { json!(BLOCK_MOVE_VALUE) } else { Value::Null };
             patch.annotate::<ASGMachinePool>(pool, uid, annotations::BLOCK_MOVE, value).await
         }
-        KubeWrite::AnnotateRolloutStopped { pool, revision, .. } => {
-            let body = json!({"metadata": {"annotations": {annotations::ROLLOUT_STOPPED: revision}}});
+        KubeWrite::AnnotateRolloutStopped { pool, resource_version, revision, .. } => {
+            let mut body = json!({"metadata": {"annotations": {annotations::ROLLOUT_STOPPED: revision}}});
+            if let Some(version) = resource_version {
+                body["metadata"]["resourceVersion"] = json!(version);
+            }
             patch.merge::<ASGMachinePool>(pool, &body).await
         }
         KubeWrite::PatchMachinePoolReplicas { machine_pool, uid, resource_version, replicas } => {

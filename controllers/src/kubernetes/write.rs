@@ -63,6 +63,8 @@ pub enum KubeWrite {
     AnnotateRolloutStopped {
         /// The pool.
         pool: ObjectKey,
+        /// Precondition: a cache of the past does not show what another process recorded.
+        resource_version: Option<String>,
         /// The revision that is not rolled out any further; `None` removes the annotation.
         revision: Option<String>,
         /// Why, for users.

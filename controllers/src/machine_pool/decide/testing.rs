@@ -23,8 +23,9 @@ use crate::machine_pool::model::memory::record::{Answer, Entry};
 use crate::machine_pool::model::other_tags::OtherTags;
 use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::{
-    AsgMachineRef, Desired, DesiredLaunch, DesiredSettings, GroupView, Input, Known, MachineRef, Observed,
-    ObservedTemplate, Plan, PoolInstance, PoolMemory, PoolObjects, ReplicaOwner, ScaleInOrder, Step,
+    AsgMachineRef, Desired, DesiredBootstrap, DesiredLaunch, DesiredSettings, GroupView, Input, Known,
+    MachineRef, Observed, ObservedTemplate, Plan, PoolInstance, PoolMemory, PoolObjects, ReplicaOwner,
+    ScaleInOrder, Step,
 };
 
 pub const ARN: &str = "arn:aws:autoscaling:eu-west-1:123456789012:autoScalingGroup:u:autoScalingGroupName/g";
@@ -157,7 +158,12 @@ pub fn desired(replicas: i32) -> Desired {
         adoption_denied: None,
         ceiling: None,
         shown: Vec::new(),
-        user_data_hash: crate::machine_pool::model::stamp::hash(&"data"),
+        bootstrap: Some(DesiredBootstrap {
+            user_data: data().user_data,
+            is_read: true,
+            content: crate::machine_pool::model::stamp::hash(&"data"),
+            data: stamp("1").bootstrap_data,
+        }),
         orphan_on_deletion: false,
         drain_on_deletion: true,
         provider_id: Some(ARN.into()),

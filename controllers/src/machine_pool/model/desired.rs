@@ -8,7 +8,7 @@ use capasg_api::{
     pool::{PendingChange, ReplicaLimits, ResolvedDisruption, ResolvedInstanceRefresh, ResolvedRollout},
 };
 use capasg_cloud::{
-    GroupSettings, GroupTag, LaunchTemplateData, LifecycleHook, MaintenancePolicy, MixedInstances,
+    GroupSettings, GroupTag, LaunchTemplateData, LifecycleHook, MaintenancePolicy, MixedInstances, UserData,
 };
 use chrono::TimeDelta;
 
@@ -82,14 +82,27 @@ pub struct Desired {
     pub adoption_denied: Option<String>,
     /// `status.pendingChanges` of the pool, as the cache has it.
     pub shown: Vec<PendingChange>,
-    /// Hash of the user data as it is sent, tokens included; empty while it is unknown.
-    pub user_data_hash: String,
+    /// The bootstrap data of new instances, whatever else is known; `None` while there is none.
+    pub bootstrap: Option<DesiredBootstrap>,
     /// Whether the group and its instances are kept when the pool is deleted (`deletionPolicy: Orphan`).
     pub orphan_on_deletion: bool,
     /// Whether Machines are drained when the pool is deleted.
     pub drain_on_deletion: bool,
     /// `spec.providerID`: the ARN of the group once it was created.
     pub provider_id: Option<String>,
+}
+
+/// The bootstrap data of new instances.
+#[derive(Debug, Clone)]
+pub struct DesiredBootstrap {
+    /// The data; empty if only their digest was required so far.
+    pub user_data: UserData,
+    /// Whether `user_data` has the data.
+    pub is_read: bool,
+    /// Hash of the data as they are sent, tokens included.
+    pub content: String,
+    /// Hash of the data with tokens masked.
+    pub data: String,
 }
 
 /// Who manages the replicas of a pool.

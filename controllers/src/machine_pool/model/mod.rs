@@ -38,7 +38,8 @@ pub mod termination_cause;
 pub use bootstrap::{BootstrapDigest, BootstrapProblem, Format, LIMIT as USER_DATA_LIMIT, Oversized};
 pub use decision::{Acted, Decision};
 pub use desired::{
-    Bounds, Desired, DesiredLaunch, DesiredSettings, MachinePoolRef, ReplicaOwner, ScaleInOrder, replicas,
+    Bounds, Desired, DesiredBootstrap, DesiredLaunch, DesiredSettings, MachinePoolRef, ReplicaOwner,
+    ScaleInOrder, replicas,
 };
 pub use error::ReconcileError;
 pub use input::Input;

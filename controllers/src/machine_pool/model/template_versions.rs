@@ -83,7 +83,7 @@ pub fn pinned_content(observed: &Observed) -> Option<&LaunchTemplateData> {
 pub fn missing_versions(observed: &Observed) -> BTreeSet<i64> {
     let Some(ObservedTemplate { versions, .. }) = observed.template.present() else { return BTreeSet::new() };
     let pinned = pinned_version(observed).filter(|version| !versions.contains_key(version));
-    let instances = observed.instances.values().filter(|instance| recorded_stamp(instance).is_none());
+    let instances = observed.instances.values().filter(|instance| record(instance).is_none());
     instances.filter_map(|instance| unread_version(observed, instance)).chain(pinned).collect()
 }
 
@@ -102,14 +102,19 @@ pub fn version_of(observed: &Observed, instance: &PoolInstance) -> Option<i64> {
     (*template == observed.template.present()?.id).then_some(*version)
 }
 
-/// The stamp of the version of the launch template of the pool that an instance was launched from, as its ASGMachine
-/// records it.
+/// What the ASGMachine of an instance records of its launch.
 #[must_use]
-pub fn recorded_stamp(instance: &PoolInstance) -> Option<&Stamp> {
-    match instance.asg_machine.as_ref()?.launch_record.as_ref()? {
-        LaunchRecord::Launched(stamp) => Some(stamp),
-        LaunchRecord::Found(_) => None,
-    }
+pub fn record(instance: &PoolInstance) -> Option<&LaunchRecord> {
+    instance.asg_machine.as_ref()?.launch_record.as_ref()
+}
+
+/// Whether an instance was launched from a version of the launch template of the pool that another actor created: its user
+/// data and its version of Kubernetes are not known.
+#[must_use]
+pub fn is_of_foreign_version(observed: &Observed, instance: &PoolInstance) -> bool {
+    let versions = observed.template.present().map(|template| &template.versions);
+    let version = version_of(observed, instance).zip(versions).and_then(|(number, all)| all.get(&number));
+    version.is_some_and(|version| !is_ours(version))
 }
 
 /// Whether an instance was launched from a version of our launch template that was not read, and that its ASGMachine does
@@ -118,9 +123,7 @@ pub fn recorded_stamp(instance: &PoolInstance) -> Option<&Stamp> {
 pub fn has_unknown_version(observed: &Observed, instance: &PoolInstance) -> bool {
     match &observed.template {
         Known::Unread(_) => instance.listed.is_some(),
-        Known::Present(_) => {
-            recorded_stamp(instance).is_none() && unread_version(observed, instance).is_some()
-        }
+        Known::Present(_) => record(instance).is_none() && unread_version(observed, instance).is_some(),
         Known::Absent => false,
     }
 }

@@ -50,8 +50,9 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
                 annotate(pool, annotations::BLOCK_MOVE, blocked.then_some(BLOCK_MOVE_VALUE));
             })
         }
-        KubeWrite::AnnotateRolloutStopped { pool, revision, .. } => {
-            pools.update(ledger, pool, Expect::default(), |pool| {
+        KubeWrite::AnnotateRolloutStopped { pool, resource_version, revision, .. } => {
+            let expect = Expect { version: resource_version.as_deref(), uid: None };
+            pools.update(ledger, pool, expect, |pool| {
                 annotate(pool, annotations::ROLLOUT_STOPPED, revision.as_deref());
             })
         }

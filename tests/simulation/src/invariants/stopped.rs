@@ -98,6 +98,7 @@ mod tests {
             assert!(!is_stopped(&world));
             let stop = KubeWrite::AnnotateRolloutStopped {
                 pool: pool.key.clone(),
+                resource_version: None,
                 revision: Some("revision".to_owned()),
                 reason: String::new(),
                 rolled_back: false,

@@ -2,6 +2,7 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use capasg_api::{
+    conditions::{self, LAUNCH_TEMPLATE_READY},
     names::{annotations, tags},
     pool::ChangePolicy,
 };
@@ -19,8 +20,9 @@ const RULE: &str = "the_launch_template_has_the_token";
 /// How far the launch template may be behind the Secret.
 const BEHIND: TimeDelta = TimeDelta::minutes(2);
 
-/// What a new version and its pin need: the calls, and what the launch template is made of.
-const NEEDED: [&str; 10] = [
+/// The calls that a new version and its pin need. What is read of images, subnets and security groups is not needed: a group
+/// continues to launch what it launches.
+const NEEDED: [&str; 8] = [
     "CreateLaunchTemplate",
     "CreateLaunchTemplateVersion",
     "CreateAutoScalingGroup",
@@ -28,8 +30,6 @@ const NEEDED: [&str; 10] = [
     "DescribeAutoScalingGroups",
     "DescribeLaunchTemplates",
     "DescribeLaunchTemplateVersions",
-    "DescribeImages",
-    "GetParameter",
     "GetCallerIdentity",
 ];
 
@@ -47,7 +47,8 @@ impl Invariants {
     /// Exempt: a pool that is paused or goes, or whose group has the owner ID of another; a Secret that somebody else
     /// wrote, without a token; a pool that only previews bootstrap data which differ by more than a token, or what
     /// replaces the version of somebody else, `$Latest` or `$Default` (docs/users/drift.md, "Preview changes": user data
-    /// are never read back, so that a new token cannot be put into the previous data); caches that do not show the
+    /// are never read back, so that a new token cannot be put into the previous data), and neither can one whose launch
+    /// template waits for what its spec names; caches that do not show the
     /// Secret, or the end of a pause; calls that this needs while AWS fails or rejects them, until they are repeated;
     /// writes that the API server does not answer, for which a reconcile waits; an instance refresh under way that has
     /// a desired configuration, during which AWS refuses another version (`StartInstanceRefresh`,
@@ -109,7 +110,7 @@ impl Invariants {
         if !self.is_reconciled(pool) {
             return None;
         }
-        let (previews, wanted, owner) = {
+        let (previews, waits, wanted, owner) = {
             let api = self.api.state();
             let (object, shown) = (api.pools.get(&pool.key)?, api.pools.cached(&pool.key)?);
             api.machine_pools.get(&pool.machine_pool)?.bootstrap_config()?;
@@ -122,7 +123,16 @@ impl Invariants {
             let previews =
                 [&object, &shown].iter().any(|own| own.spec.change_policy() == ChangePolicy::Preview);
             let wanted = wanted.and_then(|data| data.get("value").map(|value| value.0.clone()));
-            (previews, wanted.unwrap_or_default(), object.annotations().get(annotations::OWNER_ID).cloned())
+            let told = object.status.as_ref().map(|status| status.conditions.as_slice());
+            let waits = told
+                .and_then(|told| conditions::get(told, LAUNCH_TEMPLATE_READY))
+                .is_some_and(|one| one.status == "False");
+            (
+                previews,
+                waits,
+                wanted.unwrap_or_default(),
+                object.annotations().get(annotations::OWNER_ID).cloned(),
+            )
         };
         if owner.is_none()
             || owner != self.simulator.tag_of(&self.at(&pool.group), &pool.group, tags::OWNER_ID)
@@ -163,6 +173,6 @@ impl Invariants {
                 found
             }
         };
-        (!(has || previews && differs)).then_some(number)
+        (!(has || (previews || waits) && differs)).then_some(number)
     }
 }

@@ -109,7 +109,7 @@ fn mistakes_of_machines() -> Vec<Mistake> {
     vec![
         image(
             |spec| spec.machine.image.id = Some("ami-0badbadb".to_owned()),
-            "image ami-0badbadb does not exist in PLACE, or is not shared with this account. Correct \
+            "image ami-0badbadb does not exist in PLACE, is not available, or is not shared with this account. Correct \
              spec.machine.image; ORIGIN.",
         ),
         image(

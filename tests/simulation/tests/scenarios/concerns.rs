@@ -209,13 +209,13 @@ async fn a_rejected_read_does_not_delay_the_retry_of_another() -> Result<()> {
     rejects(&mut world);
     world.fault(fails("DescribeImages"));
     world.kill_process();
-    world.rotate_token(&pool);
+    set_image(&world, &pool, NEW_IMAGE);
     world.run_for(TimeDelta::minutes(30)).await?;
     let before = pinned(&world, &pool);
     world.simulator.clear_faults(None);
     rejects(&mut world);
     world
-        .run_until("the new token is in use", TimeDelta::minutes(2), |world| pinned(world, &pool) != before)
+        .run_until("the new image is in use", TimeDelta::minutes(2), |world| pinned(world, &pool) != before)
         .await
 }
 

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
-use capasg_api::pool::{ChangePolicy, ImageUpdatePolicy, RolloutMode};
+use capasg_api::{
+    conditions::LAUNCH_TEMPLATE_READY,
+    pool::{ChangePolicy, Image, ImageUpdatePolicy, InstanceTypeEntry, RolloutMode, SecurityGroupSelector},
+};
 use capasg_fake_aws::Fault;
 use capasg_simulation::{Pool, Setup, World};
 use chrono::TimeDelta;
@@ -266,6 +269,63 @@ async fn an_image_parameter_that_cannot_be_read_changes_nothing() -> Result<()> 
         }
         ensure!(images(&world, &pool) == [OLD.to_owned()].into(), "{}", world.describe());
         world.simulator.clear_faults(None);
+    }
+    Ok(())
+}
+
+/// What the spec names next does not exist, or does not fit: the group continues to launch what it launched, with each new token.
+// Rules: H2
+#[tokio::test(start_paused = true)]
+async fn tokens_are_renewed_while_the_next_launch_template_waits() -> Result<()> {
+    type Edit = fn(&World, &Pool);
+    let edits: [(&str, Edit); 5] = [
+        ("an image that does not exist", |world, pool| {
+            world.edit_pool(pool, |pool| {
+                pool.spec.machine.image =
+                    Image { id: Some("ami-0ffffffffffffffff".to_owned()), ..Image::default() };
+            });
+        }),
+        ("no parameter for the version", |world, pool| {
+            world.edit_machine_pool(pool, |own| own.spec.template.spec.version = Some("v1.99.0".to_owned()));
+        }),
+        ("a parameter that names an image that is not shared", |world, pool| {
+            let parameter = "/images/node/v1.36.3";
+            world.simulator.put_parameter(&world.scope(), parameter, "ami-0ffffffffffffffff");
+            policy(world, pool, ImageUpdatePolicy::RollOut);
+        }),
+        ("a security group that does not exist", |world, pool| {
+            world.edit_pool(pool, |pool| {
+                pool.spec.machine.security_groups = vec![SecurityGroupSelector::by_id("sg-0fffffff")];
+            });
+        }),
+        ("an instance type of another architecture", |world, pool| {
+            world.edit_pool(pool, |pool| {
+                pool.spec.instance_types = vec![InstanceTypeEntry::new("m7g.large")];
+            });
+        }),
+    ];
+    for (what, edit) in edits {
+        let (mut world, pool) = by_parameter().await?;
+        edit(&world, &pool);
+        let waits = |world: &World| {
+            world
+                .condition(&pool, LAUNCH_TEMPLATE_READY)
+                .is_some_and(|told| told.status == "False" && !told.reason.is_empty())
+        };
+        world.run_until(what, SEEN_BY_THEN, waits).await?;
+        let before = world.in_service(&pool);
+        world.rotate_token(&pool);
+        // The rule `the_launch_template_has_the_token` is checked at every step.
+        world.run_for(TimeDelta::minutes(10)).await?;
+        ensure!(world.in_service(&pool) == before, "{what}: nothing is replaced\n{}", world.describe());
+        for id in &before {
+            world.simulator.kill(&world.scope(), id);
+        }
+        let has_others =
+            |world: &World| world.is_running(&pool, 2) && world.in_service(&pool).is_disjoint(&before);
+        world.run_until(what, SEEN_BY_THEN, has_others).await?;
+        ensure!(waits(&world) && images(&world, &pool) == [OLD.to_owned()].into(), "{}", world.describe());
+        world.finish()?;
     }
     Ok(())
 }

@@ -128,6 +128,73 @@ async fn a_template_that_is_created_again_keeps_the_image() -> Result<()> {
     world.finish()
 }
 
+/// When somebody deletes a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Deleted {
+    Never,
+    /// While the pool is paused, so that no version of its instance is read.
+    BeforeItIsRead,
+    AfterThat,
+}
+
+/// The content of a version that another actor created shows neither user data nor the version of Kubernetes: a change of
+/// those replaces its instances as well, and so it is where the version does not exist any more.
+// Rules: H3
+#[tokio::test(start_paused = true)]
+async fn an_instance_of_a_version_of_others_is_replaced_by_the_next_change() -> Result<()> {
+    for deleted in [Deleted::Never, Deleted::BeforeItIsRead, Deleted::AfterThat] {
+        let (mut world, pool) = running(Setup::default(), 2).await?;
+        world.edit_cluster(|cluster| cluster.spec.paused = Some(true));
+        let (template, pinned) = world.group(&pool).context("the group")?.template;
+        let data = Tree::new().with("UserData", "IyEvYmluL3NoCg==");
+        let version = Tree::new()
+            .with("LaunchTemplateId", template.as_str())
+            .with("SourceVersion", pinned.to_string())
+            .with("LaunchTemplateData", data);
+        let made = world.aws(Service::Ec2, "CreateLaunchTemplateVersion", version)?;
+        let made = made.at("LaunchTemplateVersion.VersionNumber").and_then(Tree::text).context("a number")?;
+        let from = Tree::new().with("LaunchTemplateId", template.as_str()).with("Version", made);
+        let larger = group_params(&world, &pool)
+            .with("MaxSize", 3)
+            .with("DesiredCapacity", 3)
+            .with("LaunchTemplate", from);
+        world.aws(Service::AutoScaling, "UpdateAutoScalingGroup", larger)?;
+        world.scale(&pool, 3);
+        let grows = |world: &World| world.in_service(&pool).len() == 3;
+        world.run_until("it launches from the other version", TimeDelta::minutes(10), grows).await?;
+        let delete = |world: &World| {
+            let version =
+                Tree::new().with("LaunchTemplateId", template.as_str()).with("Versions", vec![made]);
+            world.aws(Service::Ec2, "DeleteLaunchTemplateVersions", version)
+        };
+        if deleted == Deleted::BeforeItIsRead {
+            delete(&world)?;
+        }
+        world.edit_cluster(|cluster| cluster.spec.paused = None);
+        reach(&mut world, &pool, 3).await?;
+        world.run_for(TimeDelta::minutes(10)).await?;
+        if deleted == Deleted::AfterThat {
+            delete(&world)?;
+            world.kill_process();
+            world.run_for(TimeDelta::minutes(70)).await?;
+        }
+        let before = world.in_service(&pool);
+        ensure!(before.len() == 3, "{deleted:?}: nothing is replaced at once\n{}", world.describe());
+        world.edit_machine_pool(&pool, |own| {
+            own.spec.template.spec.version = Some("v1.37.0".to_owned());
+        });
+        let are_replaced = |world: &World| {
+            world.is_running(&pool, 3)
+                && world.in_service(&pool).is_disjoint(&before)
+                && world.says(&pool, "UpToDate", "True", "UpToDate")
+        };
+        let what = format!("{deleted:?}: all are replaced");
+        world.run_until(&what, REPLACED_BY_THEN, are_replaced).await?;
+        world.finish()?;
+    }
+    Ok(())
+}
+
 /// What it was launched from is unknown: it is shown as such, kept, and replaced by the next change.
 // Rules: H3
 #[tokio::test(start_paused = true)]

@@ -3,6 +3,7 @@
 
 mod pin;
 mod prune;
+mod renewal;
 
 use std::collections::BTreeMap;
 
@@ -12,9 +13,7 @@ use crate::machine_pool::model::memory::unknown_versions::Missing;
 use crate::machine_pool::model::ownership::template_not_owned;
 use crate::machine_pool::model::revision::desired_stamp;
 use crate::machine_pool::model::stamp::Stamp;
-use crate::machine_pool::model::template_versions::{
-    pinned_version, previous_stamp, recorded_stamp, unread_version,
-};
+use crate::machine_pool::model::template_versions::{pinned_version, previous_stamp, record, unread_version};
 use crate::machine_pool::model::{
     Desired, DesiredLaunch, Input, Known, Needs, Observed, ObservedTemplate, Part, stamp,
 };
@@ -22,6 +21,7 @@ use crate::names::template_tags;
 
 pub use pin::Pin;
 pub use prune::prune;
+pub use renewal::renewed;
 
 /// Decides which version the group is to launch, and creates it if it is missing.
 #[must_use]
@@ -34,7 +34,10 @@ pub fn decide(input: &Input<'_>) -> (Pin, Part) {
     if rests_on_records(input) {
         return (Pin::Unchanged, read_versions(Missing::Read));
     }
-    let DesiredLaunch::Known { data, stamp, has_user_data } = &desired.launch else {
+    // What the spec names may be missing, or not fit: the group continues to launch, with tokens that are valid.
+    let renewed = matches!(desired.launch, DesiredLaunch::Unknown).then(|| renewed(desired, observed));
+    let launch = renewed.as_ref().unwrap_or(&desired.launch);
+    let DesiredLaunch::Known { data, stamp, has_user_data } = launch else {
         return (Pin::Unchanged, Part::default());
     };
     let create = |write: &dyn Fn() -> Write| {
@@ -87,7 +90,7 @@ fn rests_on_records(input: &Input<'_>) -> bool {
     let Some(wanted) = desired_stamp(desired, observed) else { return false };
     observed.instances.values().any(|instance| {
         unread_version(observed, instance).is_some()
-            && recorded_stamp(instance).is_some_and(|stamp| stamp.outdated_under(&wanted))
+            && record(instance).is_some_and(|record| record.stamp().outdated_under(&wanted))
     })
 }
 
@@ -112,7 +115,8 @@ fn client_token(desired: &Desired, observed: &Observed, stamp: &Stamp) -> String
 
 /// The version that holds exactly the content of `stamp`, with the same record of its bootstrap spec. If there are several,
 /// it is the one that the group is pinned to, since another would change the group, or else the newest. A version of an
-/// earlier release does not encrypt the other volumes of the image: the group is not pinned to it again.
+/// earlier release does not encrypt the other volumes of the image: the group is not pinned to it again. Nor is it to one that
+/// tags Spot Instance requests, which EC2 accepts only if it makes one, or does not, although the pool may.
 fn version_with(
     observed: &Observed,
     versions: &BTreeMap<i64, LaunchTemplateVersion>,
@@ -123,11 +127,12 @@ fn version_with(
     let holds = |number: &i64| {
         versions.get(number).is_some_and(|version| version.description.as_deref() == Some(&description))
     };
-    let encrypts = |number: &i64| {
-        let content = versions.get(number).and_then(|version| version.content.as_deref());
-        content.is_none_or(|content| content.encrypts_as(data))
+    let content = |number: &i64| versions.get(number).and_then(|version| version.content.as_deref());
+    let is_same = |number: &i64| {
+        content(number).is_none_or(|content| content.encrypts_as(data) && content.spot == data.spot)
     };
+    let fails = |number: &i64| content(number).is_some_and(|content| content.spot && !data.spot);
     let mut newest_first = versions.keys().rev().copied();
-    let pinned = pinned_version(observed).filter(holds);
-    pinned.or_else(|| newest_first.find(|number| holds(number) && encrypts(number)))
+    let pinned = pinned_version(observed).filter(|number| holds(number) && !fails(number));
+    pinned.or_else(|| newest_first.find(|number| holds(number) && is_same(number)))
 }

@@ -15,7 +15,9 @@ use crate::kubernetes::KubeWrite;
 use crate::machine_pool::decide::machines::{deletion::wait_for_machine, facts};
 use crate::machine_pool::model::launch_record::LaunchRecord;
 use crate::machine_pool::model::revision::desired_stamp;
-use crate::machine_pool::model::template_versions::{is_of_another_template, stamps, version_of};
+use crate::machine_pool::model::template_versions::{
+    is_of_another_template, is_of_foreign_version, stamps, unread_version, version_of,
+};
 use crate::machine_pool::model::{Blocker, Input, Part, PoolInstance, PoolObjects};
 
 /// An instance that needs an ASGMachine.
@@ -46,17 +48,28 @@ pub fn create(input: &Input<'_>, blocker: Option<&Blocker>) -> Part {
 /// is known.
 fn record_of(input: &Input<'_>, instance: &PoolInstance) -> Option<LaunchRecord> {
     let Input { desired, observed, .. } = *input;
-    if is_of_another_template(observed, instance) {
+    // Only the next change of the desired state shows whether it is still as desired.
+    let is_found = is_of_another_template(observed, instance)
+        || is_of_foreign_version(observed, instance)
+        || is_of_deleted_version(input, instance);
+    if is_found {
         return desired_stamp(desired, observed).map(LaunchRecord::Found);
     }
     stamps(observed).remove(&version_of(observed, instance)?).map(LaunchRecord::Launched)
 }
 
-/// Records of instances of another launch template whose ASGMachines have none: those of earlier releases, and those that
-/// were created before their launch template version was read.
+/// Whether the launch template version that an instance was launched from does not exist any more.
+fn is_of_deleted_version(input: &Input<'_>, instance: &PoolInstance) -> bool {
+    let has_all = input.observed.template.present().is_some_and(|template| template.has_all_versions);
+    has_all
+        && unread_version(input.observed, instance).is_some()
+        && input.memory.unknown_versions.missing(input.observed, input.now).is_none()
+}
+
+/// Records of instances whose ASGMachines have none: those of earlier releases, and those that were created before their
+/// launch template version was read.
 fn late_records(input: &Input<'_>) -> impl Iterator<Item = KubeWrite> {
-    let instances = input.observed.instances.values();
-    instances.filter(|instance| is_of_another_template(input.observed, instance)).filter_map(|instance| {
+    input.observed.instances.values().filter_map(|instance| {
         let machine = instance.asg_machine.as_ref()?;
         if machine.launch_record.is_some() || machine.paused || machine.deleting_since.is_some() {
             return None;

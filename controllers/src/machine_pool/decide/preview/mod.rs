@@ -6,10 +6,9 @@ mod changes;
 use capasg_api::pool::{PendingChange, RolloutMode};
 use capasg_cloud::Group;
 
-use crate::machine_pool::model::launch_content::content_hash;
+use crate::machine_pool::decide::launch_template::renewed;
 use crate::machine_pool::model::ownership::is_owned;
-use crate::machine_pool::model::stamp::Stamp;
-use crate::machine_pool::model::template_versions::{pinned_content, pinned_stamp};
+use crate::machine_pool::model::template_versions::pinned_content;
 use crate::machine_pool::model::{
     Comparison, Desired, DesiredLaunch, DesiredSettings, GroupView, Input, Observed,
 };
@@ -36,7 +35,7 @@ pub fn hold(input: &Input<'_>) -> Option<Held> {
     held.rollout.mode = RolloutMode::Paused;
     match &observed.group {
         GroupView::Present { group, .. } if is_owned(desired, group) => {
-            held.launch = held_launch(desired, observed);
+            held.launch = renewed(desired, observed);
             hold_settings(&mut held, observed, group);
             let (pending, compared) = changes::changes(input, group);
             Some(Held { desired: held, pending: Some(pending), compared: Some(compared) })
@@ -51,24 +50,6 @@ pub fn hold(input: &Input<'_>) -> Option<Held> {
             Some(Held { desired: held, pending, compared: None })
         }
     }
-}
-
-/// The content of the pinned version, with the current user data if these differ by their tokens alone: new instances
-/// must be able to join. After an edit of the bootstrap config, the user data wait for the end of the preview.
-fn held_launch(desired: &Desired, observed: &Observed) -> DesiredLaunch {
-    let DesiredLaunch::Known { data, stamp: wanted, has_user_data } = &desired.launch else {
-        return DesiredLaunch::Unknown;
-    };
-    let (Some(content), Some(pinned)) = (pinned_content(observed), pinned_stamp(observed)) else {
-        return DesiredLaunch::Unknown;
-    };
-    if pinned.bootstrap_data != wanted.bootstrap_data {
-        return DesiredLaunch::Unknown;
-    }
-    let mut held = content.clone();
-    held.user_data = data.user_data.clone();
-    let stamp = Stamp { content: content_hash(&held, &desired.user_data_hash), ..pinned };
-    DesiredLaunch::Known { data: Box::new(held), stamp, has_user_data: *has_user_data }
 }
 
 fn hold_settings(held: &mut Desired, observed: &Observed, group: &Group) {

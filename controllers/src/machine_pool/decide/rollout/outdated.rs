@@ -8,10 +8,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::machine_pool::model::adoption::{adopted_from, origin};
 use crate::machine_pool::model::launch_content::launches_the_same;
+use crate::machine_pool::model::launch_record::LaunchRecord;
 use crate::machine_pool::model::revision::{desired_stamp, identity, revision_of};
 use crate::machine_pool::model::stamp::{Stamp, hash};
 use crate::machine_pool::model::template_versions::{
-    has_unknown_version, is_of_another_template, is_ours, pinned_version, recorded_stamp, stamps,
+    has_unknown_version, is_of_another_template, is_ours, pinned_version, record, stamps, unread_version,
 };
 use crate::machine_pool::model::{
     Desired, DesiredLaunch, Input, Known, Observed, ObservedTemplate, Outdated, OutdatedReason, PoolInstance,
@@ -96,9 +97,11 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
     };
     let foreign = foreign_outdated(desired, versions, &stamps, wanted.as_ref());
     let adopted = adopted_from(observed.group.present());
-    // Launched from the launch template of the pool before that was deleted: the record says for which desired state.
-    let is_found = |instance: &PoolInstance| {
-        is_of_another_template(observed, instance) && recorded_stamp(instance).is_none()
+    // One that was launched from the launch template of the pool before that was deleted has another record.
+    let is_found = |instance: &PoolInstance| match record(instance) {
+        Some(LaunchRecord::Launched(_)) => false,
+        Some(LaunchRecord::Found(_)) if unread_version(observed, instance).is_some() => true,
+        _ => is_of_another_template(observed, instance),
     };
     let made = |instance: &PoolInstance| {
         let listed = instance.listed.as_ref()?;
@@ -134,16 +137,14 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
 }
 
 /// The stamp of the launch template version that an instance was launched from, or what its ASGMachine records instead if
-/// that version was not read, or the pool has another launch template.
+/// that version was not read or has none, or the pool has another launch template.
 fn stamp_of<'a>(
     instance: &'a PoolInstance,
     template: &str,
     stamps: &'a BTreeMap<i64, Stamp>,
 ) -> Option<&'a Stamp> {
-    match instance.listed.as_ref()?.template.as_ref() {
-        Some((id, version)) if id == template => stamps.get(version).or_else(|| recorded_stamp(instance)),
-        _ => Some(instance.asg_machine.as_ref()?.launch_record.as_ref()?.stamp()),
-    }
+    let from = instance.listed.as_ref()?.template.as_ref().filter(|(id, _)| id == template);
+    from.and_then(|(_, version)| stamps.get(version)).or_else(|| record(instance).map(LaunchRecord::stamp))
 }
 
 /// Why an instance is outdated, whatever its launch template version is.

@@ -1,6 +1,7 @@
 //! The record of a stopped rollout: an annotation of the pool, which survives a restart and a move.
 
 use capasg_api::pool::RolloutType;
+use kube::ResourceExt;
 
 use crate::kubernetes::KubeWrite;
 use crate::machine_pool::decide::rollout::arrivals;
@@ -19,6 +20,7 @@ pub fn stop(input: &Input<'_>, outdated: &Outdated, refresh: Option<&RefreshFail
     let cancelled = refresh.is_some_and(|failure| failure.cancelled);
     Some(KubeWrite::AnnotateRolloutStopped {
         pool: input.desired.pool.clone(),
+        resource_version: input.objects.pool.resource_version(),
         revision: Some(stopped_rollout::value(revision, cancelled)),
         reason,
         rolled_back: cause == StopCause::RolledBack,
@@ -45,6 +47,7 @@ pub fn resume(input: &Input<'_>, phase: Option<&RolloutPhase>) -> Option<KubeWri
     };
     (is_over || !stopped_rollout::stops(stopped, &revision)).then(|| KubeWrite::AnnotateRolloutStopped {
         pool: input.desired.pool.clone(),
+        resource_version: input.objects.pool.resource_version(),
         revision: None,
         reason: String::new(),
         rolled_back: false,

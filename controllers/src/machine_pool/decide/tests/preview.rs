@@ -162,7 +162,11 @@ fn volumes_of_the_image_are_no_change() {
 /// The stamp of what the stage's version holds.
 fn stamped(stage: &Stage) -> Stamp {
     let DesiredLaunch::Known { data, .. } = &stage.desired.launch else { unreachable!() };
-    Stamp { content: content_hash(data, &stage.desired.user_data_hash), ..stamp("1") }
+    Stamp { content: content_hash(data, &user_data_hash(stage)), ..stamp("1") }
+}
+
+fn user_data_hash(stage: &Stage) -> String {
+    stage.desired.bootstrap.as_ref().map(|bootstrap| bootstrap.content.clone()).unwrap_or_default()
 }
 
 proptest! {
@@ -185,11 +189,12 @@ proptest! {
             let content = versions[&1].content.clone();
             versions.insert(1, LaunchTemplateVersion { content, ..version(1, &Stamp { rollout: stamp("1").rollout, ..desired.clone() }) });
         }
+        let user_data = user_data_hash(&stage);
         if let DesiredLaunch::Known { data, stamp, .. } = &mut stage.desired.launch {
             if image {
                 data.image_id = "ami-2".into();
             }
-            *stamp = Stamp { content: content_hash(data, &stage.desired.user_data_hash), ..desired };
+            *stamp = Stamp { content: content_hash(data, &user_data), ..desired };
         }
         stage.desired.previews = true;
         stage.desired.replicas = replicas;

@@ -24,8 +24,8 @@ use block_devices::block_devices;
 use crate::machine_pool::model::launch_content::{content_hash, rollout_hash};
 use crate::machine_pool::model::stamp::{SpecSeen, Stamp};
 use crate::machine_pool::model::{
-    Desired, DesiredLaunch, DesiredSettings, MachinePoolRef, PoolObjects, References, ReplicaOwner,
-    ScaleInOrder, image_source, replicas,
+    Desired, DesiredBootstrap, DesiredLaunch, DesiredSettings, MachinePoolRef, PoolObjects, References,
+    ReplicaOwner, ScaleInOrder, image_source, replicas,
 };
 use crate::machine_pool::observe::bootstrap::Bootstrap;
 use crate::names::{group_tags, template_tags};
@@ -55,7 +55,12 @@ pub fn desired(
         replicas: owner.replicas(),
     });
     desired.settings.subnets.clone_from(&references.subnets);
-    desired.user_data_hash = bootstrap.map(|own| own.digest.content.clone()).unwrap_or_default();
+    desired.bootstrap = bootstrap.map(|own| DesiredBootstrap {
+        user_data: user_data(own),
+        is_read: own.data.is_some(),
+        content: own.digest.content.clone(),
+        data: own.digest.data.clone(),
+    });
     desired.launch = launch(objects, owner, references, bootstrap, &desired);
     if references.lacks_subnets()
         && used_groups.is_none_or(|used| !used.iter().eq(&references.security_groups))
@@ -115,7 +120,7 @@ pub fn identity(objects: &PoolObjects, core_drain_timeout: Option<i32>) -> Optio
         adopts: spec.adoption_policy() == AdoptionPolicy::Adopt,
         adoption_denied: objects.access.guards.adoption(),
         shown: objects.pool.status.as_ref().map(|status| status.pending_changes.clone()).unwrap_or_default(),
-        user_data_hash: String::new(),
+        bootstrap: None,
         orphan_on_deletion: spec.deletion_policy() == DeletionPolicy::Orphan,
         drain_on_deletion: drain.on_pool_deletion == OnPoolDeletion::Drain,
         provider_id: spec.provider_id.clone(),
@@ -150,6 +155,10 @@ fn settings(spec: &ASGMachinePoolSpec) -> DesiredSettings {
     }
 }
 
+fn user_data(bootstrap: &Bootstrap) -> UserData {
+    bootstrap.data.clone().map(UserData::new).unwrap_or_default()
+}
+
 fn launch(
     objects: &PoolObjects,
     owner: &MachinePool,
@@ -179,7 +188,7 @@ fn launch(
             http_protocol_ipv6: options.http_protocol_ipv6.as_str().to_owned(),
             instance_metadata_tags: "disabled".to_owned(),
         },
-        user_data: bootstrap.data.clone().map(UserData::new).unwrap_or_default(),
+        user_data: user_data(bootstrap),
         tags: template_tags(&desired.tags),
         spot: spec.may_launch_spot(),
     };

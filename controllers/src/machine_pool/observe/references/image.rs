@@ -52,8 +52,9 @@ impl References {
             }
             Ok(None) => {
                 let (region, origin) = (place.name().await, place.origin().await);
-                let missing =
-                    format!("image {id} does not exist in {region}, or is not shared with this account");
+                let missing = format!(
+                    "image {id} does not exist in {region}, is not available, or is not shared with this account"
+                );
                 let parameter = image.ssm_parameter_for(owner.version()).ok().flatten();
                 let message = match (parameter.filter(|_| image.id.is_none()), &self.available_image) {
                     (None, _) => format!("{missing}. Correct spec.machine.image; {origin}."),

@@ -73,14 +73,16 @@ pub(super) const POOLS: [Case; 11] = [
         uid: pool(objects).0,
         blocked: false,
     }),
-    ("rollout-stopped", |key, _| KubeWrite::AnnotateRolloutStopped {
+    ("rollout-stopped", |key, objects| KubeWrite::AnnotateRolloutStopped {
         pool: key.clone(),
+        resource_version: Some(pool(objects).1),
         revision: Some("0123456789abcdef".to_owned()),
         reason: "it made no progress".to_owned(),
         rolled_back: false,
     }),
     ("rollout-resumed", |key, _| KubeWrite::AnnotateRolloutStopped {
         pool: key.clone(),
+        resource_version: None,
         revision: None,
         reason: "it goes on".to_owned(),
         rolled_back: false,

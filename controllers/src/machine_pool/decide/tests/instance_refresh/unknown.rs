@@ -54,6 +54,7 @@ fn w26_a_refresh_that_was_requested_counts_although_its_start_was_not_reported()
         // A user who removes the annotation starts another one.
         let stop = KubeWrite::AnnotateRolloutStopped {
             pool: stage.desired.pool.clone(),
+            resource_version: None,
             revision: Some("r".to_owned()),
             reason: String::new(),
             rolled_back: false,
@@ -90,7 +91,7 @@ fn p54_a_refresh_above_the_budget_is_cancelled_also_while_the_desired_state_chan
         stage
     };
     let mut unknown = above();
-    unknown.desired.launch = DesiredLaunch::Unknown;
+    (unknown.desired.launch, unknown.desired.bootstrap) = (DesiredLaunch::Unknown, None);
     assert!(cancels(&once_told(&mut unknown)));
     let mut changed = above();
     changed.desired_for(2);
