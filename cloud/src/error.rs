@@ -5,6 +5,9 @@ use std::fmt;
 /// The result of a cloud call.
 pub type Result<T, E = CloudError> = std::result::Result<T, E>;
 
+/// The code of an error for which no answer arrived in time.
+const TIMEOUT: &str = "Timeout";
+
 /// The code of a request that cannot be sent.
 const UNSENDABLE: &str = "InvalidRequest";
 
@@ -108,6 +111,12 @@ impl CloudError {
         }
     }
 
+    /// No answer arrived in time.
+    #[must_use]
+    pub fn timed_out(api: &'static str, message: &str) -> Self {
+        Self::unanswered(api, TIMEOUT, message)
+    }
+
     /// The request cannot be sent as it is: no call was made.
     #[must_use]
     pub fn unsendable(api: &'static str, reason: &str) -> Self {
@@ -119,6 +128,12 @@ impl CloudError {
             outcome_unknown: false,
             request_id: None,
         }
+    }
+
+    /// Whether no answer arrived for as long as a call may take: other calls of the operation would take as long.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        self.outcome_unknown && self.code == TIMEOUT
     }
 
     /// Whether the request could not be sent: AWS did not reject it.
@@ -220,6 +235,9 @@ fn classify_validation(message: &str) -> ErrorClass {
         ErrorClass::NotFound
     } else if message.contains("pending delete") || message.contains("is not in InService") {
         ErrorClass::Conflict
+    } else if message.contains("not authorized") {
+        // Of the launch template or its instance profile, in EC2's words.
+        ErrorClass::Denied
     } else {
         ErrorClass::Invalid
     }
@@ -256,6 +274,8 @@ mod tests {
         assert_eq!(class(400, "InvalidLaunchTemplateId.NotFound", ""), ErrorClass::NotFound);
         assert_eq!(class(400, "InvalidLaunchTemplateName.AlreadyExistsException", ""), ErrorClass::Conflict);
         assert_eq!(class(400, "ValidationError", "You must use a valid subnet"), ErrorClass::Invalid);
+        let text = "You are not authorized to use launch template: nodes";
+        assert_eq!(class(400, "ValidationError", text), ErrorClass::Denied);
         assert_eq!(class(503, "EC2ThrottledException", ""), ErrorClass::Throttled);
         assert_eq!(class(429, "Anything", ""), ErrorClass::Throttled);
         assert_eq!(class(503, "Unavailable", ""), ErrorClass::Transient);

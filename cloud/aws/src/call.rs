@@ -125,5 +125,5 @@ fn not_dispatched(api: &'static str, error: &ConnectorError) -> CloudError {
 }
 
 fn timeout(api: &'static str) -> CloudError {
-    CloudError::unanswered(api, "Timeout", &format!("no answer within {} s", CALL_TIMEOUT.as_secs()))
+    CloudError::timed_out(api, &format!("no answer within {} s", CALL_TIMEOUT.as_secs()))
 }

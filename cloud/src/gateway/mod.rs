@@ -136,7 +136,7 @@ impl Gateway {
         let answer = tokio::time::timeout(timeout, call).await;
         let result = answer.unwrap_or_else(|_| {
             let message = format!("no answer within {} s", timeout.as_secs_f64());
-            Err(CloudError::unanswered(api, "Timeout", &message))
+            Err(CloudError::timed_out(api, &message))
         });
         if result.as_ref().is_err_and(|error| error.class == ErrorClass::Throttled) {
             self.throttle.throttled(api);

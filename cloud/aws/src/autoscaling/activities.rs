@@ -19,6 +19,15 @@ pub(crate) async fn describe(client: &Client, group: &str) -> Result<Vec<Scaling
     let request =
         client.describe_scaling_activities().auto_scaling_group_name(group).max_records(MAX_ACTIVITIES);
     let reply = call(api, request.send()).await?;
+    let mut denied =
+        reply.activities().iter().filter_map(Activity::status_message).filter_map(message::encoded_details);
+    if let Some(encoded_message) = denied.next() {
+        tracing::info!(
+            group,
+            encoded_message,
+            "AWS denied a launch: aws sts decode-authorization-message shows the policy that denies it"
+        );
+    }
     let mut activities: Vec<ScalingActivity> = reply.activities().iter().filter_map(activity).collect();
     activities.sort_by_key(|activity| Reverse(activity.started_at));
     Ok(activities)

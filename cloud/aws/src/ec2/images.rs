@@ -1,6 +1,6 @@
 //! Images, their snapshots, and the parameters that name them.
 
-use aws_sdk_ec2::types::{BlockDeviceMapping, Snapshot};
+use aws_sdk_ec2::types::{BlockDeviceMapping, ImageState, Snapshot};
 use aws_sdk_ssm::Client as SsmClient;
 use capasg_cloud::{ErrorClass, Image, ImageBlockDevice, ImageVolume, Result};
 
@@ -18,7 +18,12 @@ pub(crate) async fn image(client: &aws_sdk_ec2::Client, id: &str) -> Result<Opti
         }
         reply => reply?,
     };
-    let image = reply.images().iter().find_map(|image| {
+    // "Images with a state other than available cannot be used to launch instances": one that is still copied, that failed, or
+    // that is disabled.
+    let usable = |image: &&aws_sdk_ec2::types::Image| {
+        image.state().is_none_or(|state| *state == ImageState::Available)
+    };
+    let image = reply.images().iter().filter(usable).find_map(|image| {
         Some(Image {
             id: image.image_id()?.to_owned(),
             root_device_name: image.root_device_name().map(str::to_owned),

@@ -1,11 +1,13 @@
 //! The context in which a plan is carried out.
 
-use capasg_api::capi::pause_state;
+use std::sync::Arc;
+
+use capasg_api::capi::{MachinePool, pause_state};
 use capasg_cloud::Inventory;
 use kube::ResourceExt;
 
-use crate::Context;
 use crate::machine_pool::model::{Desired, Observed, Plan, PoolObjects};
+use crate::{Context, ObjectKey};
 
 /// A plan, the facts that it was made from, and the ports.
 pub struct Execution<'a> {
@@ -34,5 +36,24 @@ impl Execution<'_> {
         let name = objects.cluster_name.as_ref().map(|name| objects.key.sibling(name));
         let cluster = name.and_then(|name| context.kubernetes.cluster(&name));
         pool.is_some_and(|pool| pause_state(cluster.as_deref(), pool.annotations()).is_paused())
+    }
+
+    /// Whether a user has changed the pool or its MachinePool since the plan was made: calls before may have taken minutes. The
+    /// change has woken the pool.
+    pub fn is_superseded(&self) -> bool {
+        let Self { context, objects, .. } = self;
+        let is_edited = context.kubernetes.pool(&objects.key).is_some_and(|pool| {
+            let (before, mut now) = (&objects.pool.spec, pool.spec.clone());
+            // These are ours.
+            now.provider_id.clone_from(&before.provider_id);
+            now.provider_id_list.clone_from(&before.provider_id_list);
+            now != *before
+        });
+        let owner = objects.machine_pool.as_ref();
+        let now = owner.and_then(|owner| context.kubernetes.machine_pool(&ObjectKey::of(owner.as_ref())));
+        let other = |(before, now): (&Arc<MachinePool>, Arc<MachinePool>)| {
+            before.spec.replicas != now.spec.replicas || before.spec.template != now.spec.template
+        };
+        is_edited || owner.zip(now).is_some_and(other)
     }
 }

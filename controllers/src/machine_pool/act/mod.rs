@@ -124,6 +124,10 @@ async fn carry_out_phase(
                 end.then = Then::Stop;
                 break;
             }
+            Step::Kubernetes(write) if kubernetes::is_deletion(write) && execution.is_superseded() => {
+                end.then = Then::HaltDependents;
+                break;
+            }
             Step::Kubernetes(write) => {
                 let Err(error) = kubernetes::write(context, objects, write, memory).await else { continue };
                 end.failed.get_or_insert_with(|| error.into());

@@ -41,7 +41,9 @@ impl ReconcileError {
     #[must_use]
     pub fn concerns_all_calls(&self) -> bool {
         match self {
-            Self::Cloud(error) => matches!(error.class, ErrorClass::Throttled | ErrorClass::NotLeading),
+            Self::Cloud(error) => {
+                error.is_timeout() || matches!(error.class, ErrorClass::Throttled | ErrorClass::NotLeading)
+            }
             Self::Kubernetes(_) => true,
         }
     }

@@ -108,6 +108,7 @@ pub async fn report(
 /// Writes the ASGMachines' statuses, the pool's list and its status, as far as they changed.
 async fn write(context: &Context, input: &Input<'_>, machines: &Machines, memory: &PoolMemory) -> Result<()> {
     let now = context.clock.now();
+    let mut rejected = Ok(());
     if let Some(observed) = input.observed.filter(|observed| shows_instances(observed, input.plan)) {
         for machine in &machines.asg_machines {
             let status = machine::status(machine, observed, input, memory, now);
@@ -117,7 +118,11 @@ async fn write(context: &Context, input: &Input<'_>, machines: &Machines, memory
                     resource_version: None,
                     status: Box::new(status),
                 };
-                ignore_not_found(context.kubernetes.write(&write).await.map(drop))?;
+                rejected = ignore_not_found(context.kubernetes.write(&write).await.map(drop));
+                // The status of the pool must not wait for that of an instance.
+                if rejected.is_err() {
+                    break;
+                }
             }
         }
     }
@@ -130,7 +135,8 @@ async fn write(context: &Context, input: &Input<'_>, machines: &Machines, memory
     let status = status::status(input, list.as_ref(), memory, now);
     let gauges = metrics::gauges(input.objects, &status, input.observed, memory);
     context.observer.reported(&input.objects.key, gauges);
-    write_status(context, input.objects, status, input.observed.is_none()).await
+    write_status(context, input.objects, status, input.observed.is_none()).await?;
+    rejected
 }
 
 /// Whether the facts show single instances: a group that was not read, or whose absence is not confirmed, does not show

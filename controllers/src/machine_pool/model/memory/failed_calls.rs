@@ -12,7 +12,8 @@ use crate::machine_pool::model::call_kind::{CallKind, CallSubject, CallTopic};
 
 /// A call that has failed for this long is reported, whatever the error is.
 const REPORTED_AFTER: TimeDelta = TimeDelta::minutes(2);
-/// A batch that failed this often in a row is taken apart, whatever the error is.
+/// A batch that failed this often in a row is taken apart, whatever the error is; where no answer arrives in time, several
+/// calls would only take longer.
 const BATCH_FAILS: u32 = 2;
 /// A call that does not wait for a settled view is paced when it has failed this often in a row.
 const PACED_FAILS: u32 = 2;
@@ -94,7 +95,9 @@ impl FailedCalls {
     pub fn terminates_alone(&self, instance: &str) -> bool {
         let subject = CallSubject { kind: CallKind::TerminateInstances, instance: Some(instance.to_owned()) };
         self.0.get(&subject).is_some_and(|failed| {
-            failed.is_rejected || failed.error.class == ErrorClass::NotFound || failed.count >= BATCH_FAILS
+            failed.is_rejected
+                || failed.error.class == ErrorClass::NotFound
+                || failed.count >= BATCH_FAILS && !failed.error.is_timeout()
         })
     }
 
