@@ -111,6 +111,32 @@ async fn deleting_a_cluster_deletes_its_pools_without_drains() -> Result<()> {
     .await
 }
 
+/// The namespace controller deletes everything at once and in no order, Secrets and ASGMachines included, and nothing can be
+/// created any more: no ASGMachine for an instance that AWS has just launched, and no event.
+// Rules: E2, E6
+#[tokio::test]
+async fn deleting_a_namespace_leaves_nothing() -> Result<()> {
+    rule("e2-namespace", Setup::default(), async |rig| {
+        rig.run(&rig.pool("workers").replicas(2), 2).await?;
+        rig.scale("workers", 4).await?;
+        eventually("AWS launches more", async || {
+            let desired = rig.group()?.desired;
+            Ok(Look::when(desired == 4, format!("{desired}")))
+        })
+        .await?;
+        let namespace = rig.scenario.namespace.as_str();
+        rig.scenario.kubectl(&["delete", "namespace", namespace, "--wait=false"]).await?;
+        rig.gone("workers").await?;
+        eventually("the namespace is gone", async || {
+            let args = ["get", "namespace", namespace, "--ignore-not-found", "--output=yaml"];
+            let found = rig.scenario.kubectl(&args).await?;
+            Ok(Look::when(found.is_empty(), found))
+        })
+        .await
+    })
+    .await
+}
+
 /// A pod on a Node, and a disruption budget that lets nobody evict it.
 pub fn guarded_pod(name: &str, node: &str) -> serde_json::Value {
     json!({"apiVersion": "v1", "kind": "List", "items": [

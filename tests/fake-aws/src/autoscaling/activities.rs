@@ -103,6 +103,16 @@ pub(crate) fn finish(region: &mut Region, group: &str, sequence: u64, status: St
     }
 }
 
+/// The launches that ended without success since the last that succeeded, oldest first: when each began, and its message.
+pub(crate) fn failed_launches(group: &Group) -> Vec<(DateTime<Utc>, String)> {
+    let all = group.activities.values().rev();
+    let ended = all.filter(|one| one.description.starts_with("Launching") && !one.status.running());
+    let failed = ended.take_while(|one| one.status != Status::Successful);
+    let mut failed: Vec<_> = failed.map(|one| (one.start, one.message.clone().unwrap_or_default())).collect();
+    failed.reverse();
+    failed
+}
+
 fn find<'a>(region: &'a mut Region, group: &str, sequence: u64) -> Option<&'a mut Activity> {
     region.state.groups.get_mut(group)?.activities.get_mut(&sequence)
 }

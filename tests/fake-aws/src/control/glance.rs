@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     Scope, Simulator,
-    autoscaling::members,
+    autoscaling::{activities, members},
     ec2::{Ec2State, Instance},
 };
 
@@ -54,6 +54,15 @@ impl Simulator {
             configured: refresh.desired.is_some(),
         })
         .collect()
+    }
+
+    /// The launches of a group that ended without success since the last that succeeded, oldest first: when each began, and
+    /// the words of its activity.
+    #[must_use]
+    pub fn failed_launches(&self, scope: &Scope, group: &str) -> Vec<(DateTime<Utc>, String)> {
+        let world = self.world();
+        let group = world.regions.get(scope).and_then(|region| region.state.groups.get(group));
+        group.map(activities::failed_launches).unwrap_or_default()
     }
 
     /// The desired capacity of a group.

@@ -3,6 +3,7 @@
 
 mod held;
 mod lists;
+mod namespaces;
 mod on_its_way;
 mod operators;
 mod past;

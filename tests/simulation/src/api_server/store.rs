@@ -1,7 +1,7 @@
 //! The objects of one kind: as they are, and as a cache that lags behind shows them.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
@@ -30,6 +30,8 @@ pub(crate) struct Ledger {
     uids: u64,
     /// Changes of what there is and of who owns what.
     pub(crate) kinship: u64,
+    /// Namespaces that are being deleted: nothing is created in them.
+    pub(crate) terminating: BTreeSet<String>,
 }
 
 /// How far a cache is behind.
@@ -97,7 +99,7 @@ struct Event<T> {
 
 impl Ledger {
     pub(crate) fn new(now: DateTime<Utc>, random: Random) -> Self {
-        Self { now, random, version: 0, uids: 0, kinship: 0 }
+        Self { now, random, version: 0, uids: 0, kinship: 0, terminating: BTreeSet::new() }
     }
 
     fn next_version(&mut self) -> String {
@@ -161,6 +163,14 @@ impl<T: Object> Store<T> {
         let key = ObjectKey::of(&object);
         if self.live.contains_key(&key) {
             return Err(KubeError::Other { what: self.what(&key), message: "already exists".to_owned() });
+        }
+        // The admission plugin NamespaceLifecycle.
+        if ledger.terminating.contains(&key.namespace) {
+            let namespace = &key.namespace;
+            let message = format!(
+                "unable to create new content in namespace {namespace} because it is being terminated"
+            );
+            return Err(KubeError::Forbidden { what: self.what(&key), message });
         }
         let meta = object.meta_mut();
         meta.uid = Some(ledger.next_uid());

@@ -42,7 +42,7 @@ impl Wanted {
 
     /// Lives through one story of a seed.
     fn simulate(&self, seed: u64, options: Options) -> Outcome {
-        if self.moves { simulate_moves(seed) } else { simulate(seed, options) }
+        if self.moves { simulate_moves(seed, options.interruptions) } else { simulate(seed, options) }
     }
 }
 
@@ -96,8 +96,8 @@ fn wanted() -> Result<Wanted> {
             ),
         }
     }
-    if wanted.moves && (wanted.kills || wanted.kill.is_some() || wanted.tally || wanted.uninterrupted) {
-        bail!("--moves cannot be combined with --kill, --kills, --tally and --uninterrupted");
+    if wanted.moves && (wanted.kills || wanted.kill.is_some() || wanted.tally) {
+        bail!("--moves cannot be combined with --kill, --kills and --tally");
     }
     Ok(wanted)
 }

@@ -117,9 +117,9 @@ impl Invariants {
         let goes = present.as_ref().is_none_or(|own| own.metadata.deletion_timestamp.is_some());
         let object = present.or_else(|| inner.drained.last.get(&pool.key.name).cloned());
         let skips = Self::skips(object.as_deref(), goes);
-        let cluster = api.clusters.all().into_iter().next();
+        let cluster = api.clusters.get(&pool.cluster);
         // The Cluster is deleted.
-        if cluster.is_none_or(|(_, cluster)| cluster.metadata.deletion_timestamp.is_some()) {
+        if cluster.is_none_or(|cluster| cluster.metadata.deletion_timestamp.is_some()) {
             return None;
         }
         let last_refresh = self.refreshes(&pool.group).pop();

@@ -42,7 +42,7 @@ impl Invariants {
     fn is_wanted(&self, pool: &Pool) -> bool {
         let api = self.api.state();
         let Some(object) = api.pools.get(&pool.key) else { return false };
-        let cluster = api.clusters.all().into_iter().next().map(|(_, cluster)| cluster);
+        let cluster = api.clusters.get(&pool.cluster);
         object.metadata.deletion_timestamp.is_none()
             && object.spec.drain(None).on_cloud_termination == OnCloudTermination::Drain
             && object.spec.change_policy() != ChangePolicy::Preview

@@ -10,6 +10,7 @@ mod drained;
 mod ended;
 mod hooked;
 mod identity;
+mod launches;
 mod lists;
 mod nodes;
 mod owned;
@@ -224,6 +225,7 @@ impl Invariants {
             self.note_hooks(inner, now);
             self.the_drained_end(inner, now);
             self.what_runs_has_ready_nodes(inner, now);
+            self.failed_launches_are_reported(inner, now);
             self.the_launch_template_has_the_token(inner, now);
         }
     }

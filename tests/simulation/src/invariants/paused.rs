@@ -52,8 +52,10 @@ impl Invariants {
         now: DateTime<Utc>,
         write: &Write,
     ) {
-        let (Write::TerminateInstances { .. }, Some(since)) = (write, inner.paused.cluster) else { return };
-        let is_paused = self.api.state().clusters.iter().any(|(_, cluster)| cluster.is_paused());
+        let Write::TerminateInstances { group, .. } = write else { return };
+        let Some(cluster) = Self::pool_of_group(inner, group).map(|pool| pool.cluster) else { return };
+        let Some(since) = inner.paused.clusters.get(&cluster).copied() else { return };
+        let is_paused = self.api.state().clusters.get(&cluster).is_some_and(|cluster| cluster.is_paused());
         if is_paused && since < inner.begun.at {
             let what =
                 format!("the Cluster is paused since {} s: {}", (now - since).num_seconds(), write.api());
@@ -67,10 +69,10 @@ impl Invariants {
         let api = self.api.state();
         let (object, shown) = (api.pools.get(&pool.key), api.pools.cached(&pool.key));
         let owner = api.machine_pools.get(&pool.machine_pool);
-        let Some((key, cluster)) = api.clusters.all().into_iter().next() else { return false };
+        let Some(cluster) = api.clusters.get(&pool.cluster) else { return false };
         let (Some(object), Some(shown), Some(owner)) = (object, shown, owner) else { return false };
         let stay = [&object.metadata, &owner.metadata, &cluster.metadata];
-        let known = api.clusters.cached(&key);
+        let known = api.clusters.cached(&pool.cluster);
         api.may_call(&object)
             && stay.iter().all(|meta| meta.deletion_timestamp.is_none())
             && !pause_state(Some(&cluster), object.annotations()).is_paused()
@@ -84,19 +86,23 @@ impl Invariants {
             annotated.contains_key(annotations::PAUSED)
                 || annotated.contains_key(annotations::DELETE_FOR_MOVE)
         };
-        let (cluster, any) = {
+        let (clusters, any) = {
             let api = self.api.state();
-            let cluster = api.clusters.iter().any(|(_, cluster)| cluster.is_paused());
+            let clusters = api.clusters.iter().filter(|(_, cluster)| cluster.is_paused());
+            let clusters: Vec<ObjectKey> = clusters.map(|(key, _)| key.clone()).collect();
             let others = api.pools.iter().any(|(_, own)| paused(own.annotations()))
                 || api.machine_pools.iter().any(|(_, own)| paused(own.annotations()));
             // A stalled watch may show a pause that is over.
             let shown = api.clusters.all_cached().any(|cluster| cluster.is_paused())
                 || api.pools.all_cached().any(|own| paused(own.annotations()));
             let refused = api.pools.iter().any(|(_, own)| !api.may_call(own));
-            (cluster, cluster || others || shown || refused)
+            let any = !clusters.is_empty() || others || shown || refused;
+            (clusters, any)
         };
         let seen = &mut inner.paused;
-        seen.cluster = cluster.then(|| seen.cluster.unwrap_or(now));
+        let before = std::mem::take(&mut seen.clusters);
+        let since = |key: &ObjectKey| before.get(key).copied().unwrap_or(now);
+        seen.clusters = clusters.into_iter().map(|key| (key.clone(), since(&key))).collect();
         match (any, seen.paused) {
             (true, false) => seen.pauses.push((now, now)),
             (_, true) => {

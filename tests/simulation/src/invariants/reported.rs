@@ -58,7 +58,7 @@ impl Invariants {
         let [pool] = &inner.pools[..] else { return };
         let (object, cluster) = {
             let state = self.api.state();
-            (state.pools.get(&pool.key), state.clusters.iter().next().map(|(_, cluster)| cluster.clone()))
+            (state.pools.get(&pool.key), state.clusters.get(&pool.cluster))
         };
         let Some(object) = object else { return };
         let is_paused = pause_state(cluster.as_deref(), object.annotations()).is_paused();

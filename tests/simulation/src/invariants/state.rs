@@ -14,8 +14,8 @@ use chrono::{DateTime, Utc};
 
 use super::seen::exempt::Exemptions;
 use super::seen::{
-    begun, budget, capacity, current, drained, ended, failing, failures, lists, paused, preview, refreshes,
-    stopped, token, turns,
+    begun, budget, capacity, current, drained, ended, failing, failures, launches, lists, paused, preview,
+    refreshes, stopped, token, turns,
 };
 use super::trace::Trace;
 use crate::{ApiServer, Core, Pool, VirtualClock};
@@ -60,6 +60,7 @@ pub(super) struct Inner {
     pub(super) failing: failing::Seen,
     pub(super) capacity: capacity::Seen,
     pub(super) budget: budget::Seen,
+    pub(super) launches: launches::Seen,
     pub(super) lists: lists::Seen,
     pub(super) paused: paused::Seen,
     pub(super) preview: preview::Seen,

@@ -25,7 +25,7 @@ pub struct Story {
     pub acts: Vec<(i64, Act)>,
     /// Whether there is a group of the pool's name that others created.
     pub taken: bool,
-    /// A second pool of the Cluster.
+    /// A second pool.
     pub second: Option<SecondPool>,
     /// How it ends.
     pub finale: Finale,
@@ -45,6 +45,8 @@ impl Story {
 /// A second pool, whose bootstrap data have tokens.
 #[derive(Debug, Clone)]
 pub struct SecondPool {
+    /// Whether it is of a Cluster of its own.
+    pub elsewhere: bool,
     /// The pool.
     pub spec: ASGMachinePoolSpec,
     /// Its first replicas.
@@ -64,6 +66,8 @@ pub enum Finale {
     DeleteCluster,
     /// The Cluster is gone all at once, then the `MachinePool` is deleted.
     ClusterVanishes,
+    /// The namespace is deleted with all that is in it.
+    DeleteNamespace,
 }
 
 /// Something that happens. A number `which` chooses one of what there is then.
@@ -255,6 +259,8 @@ pub enum Field {
     Reattach,
     /// Instances die at launch of this, or no longer.
     LaunchesDie(Option<&'static str>),
+    /// Somebody adds a lifecycle hook for launches that nobody completes, or deletes it.
+    LaunchHook(bool),
     /// An image is deregistered, or shared again.
     ImageGone(&'static str, bool),
     /// AWS does not know a new launch template version yet, in so many calls.

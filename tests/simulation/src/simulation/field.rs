@@ -2,11 +2,16 @@
 //! every death at launch, images that go away, versions that AWS does not know yet, a denial that lasts for hours. Each
 //! from a sequence of its own, so that stories without it stay as they are.
 
-use capasg_api::names::tags;
-use capasg_fake_aws::{Fault, Service, Tree, ec2::Image};
+use capasg_api::{
+    names::{annotations, machine_name, tags},
+    pool::RolloutType,
+};
+use capasg_fake_aws::{Fault, InstanceDump, Service, Tree, ec2::Image};
+use kube::ResourceExt;
 
 use super::{
     act::{Act, Field, Rejection, SpecEdit, Story},
+    perform::people,
     placement::{Kind, gap, insert_some, one},
     spec::{IMAGES, SUBNETS},
 };
@@ -33,10 +38,11 @@ const DEATHS: [&str; 12] = [
     "Server.NotDocumentedYet: a reason of tomorrow",
 ];
 
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 8] = [
     (0x7465_6d70_6c61_7465, 6, template_gone),
     (0x6174_7461_6368_0000, 6, attached),
     (0x6465_6174_6873_0000, 6, deaths),
+    (0x686f_6f6b_7300_0000, 3, hooks),
     (0x696d_6167_6573_0000, 5, images),
     (0x6e6f_7479_6574_0000, 5, unknown_versions),
     (0x686f_7572_7300_0000, 4, denied_for_hours),
@@ -108,11 +114,25 @@ fn deaths(random: &Random, _story: &mut Story) -> Acts {
     acts
 }
 
-fn images(random: &Random, _story: &mut Story) -> Acts {
+/// A lifecycle hook for launches, which nobody completes: each launch is abandoned at its timeout.
+fn hooks(random: &Random, _story: &mut Story) -> Acts {
+    let mut acts = vec![(gap(random), Act::Field(Field::LaunchHook(true)))];
+    for _ in 0..=random.below(2) {
+        acts.push((soon(random), if random.chance(30) { edit(random) } else { launches(random) }));
+    }
+    acts.push((gap(random) * 3, Act::Field(Field::LaunchHook(false))));
+    acts
+}
+
+fn images(random: &Random, story: &mut Story) -> Acts {
     let image = IMAGES[random.index(IMAGES.len())];
     let mut acts = vec![(gap(random), Act::Field(Field::ImageGone(image, true)))];
     for _ in 0..=random.below(2) {
         acts.push((soon(random), if random.chance(40) { edit(random) } else { launches(random) }));
+    }
+    if !story.fixed && random.chance(50) {
+        acts.push((soon(random), Act::Token));
+        acts.push((gap(random), Act::Wait));
     }
     acts.push((gap(random) * 2, Act::Field(Field::ImageGone(image, false))));
     acts
@@ -216,6 +236,19 @@ pub(super) fn perform(world: &World, pool: &Pool, act: Field) {
             }
             world.simulator.set_settings(Some(&scope), &settings);
         }
+        Field::LaunchHook(on) => {
+            let hook =
+                Tree::new().with("AutoScalingGroupName", &pool.group).with("LifecycleHookName", OTHERS);
+            let timeout = [30, 60, 120][world.random.index(3)];
+            let params = hook
+                .clone()
+                .with("LifecycleTransition", "autoscaling:EC2_INSTANCE_LAUNCHING")
+                .with("HeartbeatTimeout", timeout)
+                .with("DefaultResult", "ABANDON");
+            let (operation, params) =
+                if on { ("PutLifecycleHook", params) } else { ("DeleteLifecycleHook", hook) };
+            drop(world.aws(Service::AutoScaling, operation, params));
+        }
         Field::ImageGone(id, true) => world.simulator.remove_image(&scope, id),
         Field::ImageGone(id, false) => {
             world.simulator.put_image(&scope, Image::new(id, "node-shared-again", "x86_64"));
@@ -233,18 +266,41 @@ fn attach(world: &World, pool: &Pool, id: &str) {
     drop(world.aws(Service::AutoScaling, "AttachInstances", params));
 }
 
-/// It is over. What somebody attached is not what the pool launches, and nobody requests its replacement: it is terminated.
+/// It is over.
 pub(super) fn calm(world: &World, pool: &Pool) {
     perform(world, pool, Field::NameFreed);
     perform(world, pool, Field::LaunchesDie(None));
+    perform(world, pool, Field::LaunchHook(false));
     for image in IMAGES {
         perform(world, pool, Field::ImageGone(image, false));
     }
-    end_attached(world, pool);
 }
 
-/// Instances without a launch template of the pool are terminated by whoever attached them.
+/// What somebody attached is replaced at the next requested change (docs/users/rollouts.md): once the pool has recorded all of it, a
+/// user changes the image. Tells whether that was done.
+pub(super) fn change_for_attached(world: &mut World, pool: &Pool) -> bool {
+    let attached: Vec<InstanceDump> =
+        world.instances(pool).into_iter().filter(|one| one.template.is_none()).collect();
+    let machines = world.asg_machines(pool);
+    let is_recorded = |one: &InstanceDump| {
+        let machine = machines.get(&machine_name(&pool.key.name, &one.id));
+        machine.is_some_and(|machine| machine.annotations().contains_key(annotations::DESIRED_STATE))
+    };
+    if attached.is_empty() || !attached.iter().all(is_recorded) {
+        return false;
+    }
+    let image = world.pool(pool).and_then(|own| own.spec.machine.image.id.clone());
+    if let Some(other) = IMAGES.into_iter().find(|other| image.as_deref() != Some(*other)) {
+        people(world, pool, &Act::Spec(SpecEdit::Image(other)));
+    }
+    true
+}
+
+/// Where users replace instances themselves, whoever attached an instance terminates it.
 pub(super) fn end_attached(world: &World, pool: &Pool) {
+    if world.pool(pool).is_none_or(|pool| pool.spec.rollout(1).type_ != RolloutType::OnDelete) {
+        return;
+    }
     for one in world.instances(pool).into_iter().filter(|one| one.template.is_none()) {
         world.simulator.kill(&world.scope(), &one.id);
     }

@@ -43,6 +43,9 @@ impl Story {
             82..95 => Finale::DeleteCluster,
             _ => Finale::ClusterVanishes,
         };
+        // Of a sequence of its own, so that other stories stay as they are.
+        let whole = finale != Finale::Stays && Random::new(seed ^ 0x6e61_6d65_7370_6163).chance(10);
+        let finale = if whole { Finale::DeleteNamespace } else { finale };
         let mut last_acts = Vec::new();
         for _ in 0..random.below(4) {
             generate_acts::during_deletion(&random, size, &mut last_acts);

@@ -9,6 +9,7 @@ use chrono::TimeDelta;
 use super::{
     act::{Act, Story},
     placement::{gap, insert},
+    second_manager::Moves,
 };
 use crate::{Kind, Latency, Random, World};
 
@@ -22,12 +23,8 @@ const AN_HOUR: i64 = 3600;
 /// Adds interruptions to a story.
 pub(super) fn some(story: &mut Story) {
     let random = Random::new(story.seed ^ 0x0069_6e74_6572);
-    story.setup.latency = Some(Latency {
-        typical_millis: [20, 60, 150, 600][random.index(4)],
-        slow_per_thousand: [0, 5, 20, 60][random.index(4)],
-        // The longest outlast the time-outs of the gateway.
-        slow_millis: [2_000, 8_000, 25_000][random.index(3)],
-    });
+    // The longest outlast the time-outs of the gateway.
+    story.setup.latency = Some(latency(&random, &[2_000, 8_000, 25_000]));
     if random.chance(30) {
         story.setup.clock_off_seconds = if random.chance(50) { APART } else { -APART };
     }
@@ -43,6 +40,28 @@ pub(super) fn some(story: &mut Story) {
         };
         let acts = vec![(gap(&random), act)];
         insert(&random, story, acts);
+    }
+}
+
+fn latency(random: &Random, slow_millis: &[u64]) -> Latency {
+    Latency {
+        typical_millis: [20, 60, 150, 600][random.index(4)],
+        slow_per_thousand: [0, 5, 20, 60][random.index(4)],
+        slow_millis: slow_millis[random.index(slow_millis.len())],
+    }
+}
+
+/// Adds interruptions to moves: calls of both managers take time, and watches of the one that has the pool break.
+pub(super) fn some_of_moves(story: &mut Moves) {
+    let random = Random::new(story.seed ^ 0x0069_6e74_6572);
+    for setup in [&mut story.first, &mut story.second] {
+        setup.latency = Some(latency(&random, &[2_000, 8_000]));
+    }
+    for one in &mut story.moves {
+        if random.chance(30) {
+            let at = random.index(one.acts.len() + 1);
+            one.acts.insert(at, (gap(&random), Act::ListAgain(random.index(Kind::ALL.len()))));
+        }
     }
 }
 

@@ -24,6 +24,9 @@ use crate::{Pool, World};
 /// How often it is looked whether a pool is what it is to be.
 pub(super) const LOOK: TimeDelta = TimeDelta::seconds(10);
 
+/// The Cluster of a second pool that is not of the first one's.
+const ANOTHER: &str = "staging";
+
 /// Lives through a story.
 pub(super) async fn live(story: &Story, options: Options) -> Outcome {
     let mut world = World::new(story.setup.clone());
@@ -70,10 +73,13 @@ async fn chapters(story: &Story, world: &mut World) -> Result<()> {
             (bootstrap.config_ref, bootstrap.data_secret_name) = (None, Some(secret));
         });
     }
-    let second = story
-        .second
-        .as_ref()
-        .map(|second| world.add_pool_with("batch", second.replicas, |spec| spec.clone_from(&second.spec)));
+    let second = story.second.as_ref().map(|second| {
+        let cluster = if second.elsewhere { ANOTHER } else { &pool.cluster.name };
+        if second.elsewhere {
+            world.add_another_cluster(ANOTHER);
+        }
+        world.add_pool_to(cluster, "batch", second.replicas, |spec| spec.clone_from(&second.spec))
+    });
     happen(world, &pool, second.as_ref(), &story.acts).await?;
     for pool in [Some(&pool), second.as_ref()].into_iter().flatten() {
         calm(world, pool);
@@ -119,11 +125,16 @@ async fn converge(world: &mut World, pool: &Pool, odd: bool) -> Result<()> {
     // Instances of another version than the pinned one stop a rollout until somebody lets it go on.
     let mut patience = if refreshed || odd { 3 } else { 0 };
     let mut continued = false;
-    let (calm, deadline) = (world.now(), world.now() + within);
+    let (calm, mut deadline) = (world.now(), world.now() + within);
     // What was edited last has not been looked at yet.
     world.run_for(TimeDelta::seconds(75)).await?;
+    let mut changed = false;
     while let Some(lacks) = lacks(world, pool) {
         bring_back(world, pool);
+        if !changed && field::change_for_attached(world, pool) {
+            changed = true;
+            deadline = world.now() + within;
+        }
         // A rollout that stopped for want of what mishaps held back goes on once somebody says so. One that began to wait
         // while they lasted reaches its progress deadline after them.
         let waited_before = world.now() - calm <= progress_deadline(world, pool) + TimeDelta::seconds(90);
@@ -250,20 +261,23 @@ fn told(world: &World, pool: &Pool) -> Vec<String> {
     texts.flat_map(|text| text.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()).collect()
 }
 
-/// Everything goes, and nothing is left. A second pool stays until the first is gone, unless the Cluster goes.
+/// Everything goes, and nothing is left. A second pool stays until the first is gone, unless its Cluster or the namespace goes.
 async fn end(story: &Story, world: &mut World, pool: &Pool, second: Option<&Pool>) -> Result<()> {
     if let Some(invariants) = world.invariants() {
         invariants.note("story", || format!("{:?}", story.finale));
     }
     let orphans = world.pool(pool).is_some_and(|pool| pool.spec.deletion_policy() == DeletionPolicy::Orphan);
+    let elsewhere = second.filter(|second| second.cluster != pool.cluster);
+    let beside = second.filter(|second| second.cluster == pool.cluster);
     match story.finale {
         Finale::Stays => {}
         Finale::DeleteMachinePool => world.delete_machine_pool(pool),
         Finale::DeletePool => world.delete_pool(pool),
         Finale::DeleteCluster => world.delete_cluster(),
+        Finale::DeleteNamespace => world.delete_namespace(),
         Finale::ClusterVanishes => {
             world.vanish_cluster();
-            for pool in [Some(pool), second].into_iter().flatten() {
+            for pool in [Some(pool), beside].into_iter().flatten() {
                 world.delete_pool(pool);
             }
         }
@@ -274,15 +288,16 @@ async fn end(story: &Story, world: &mut World, pool: &Pool, second: Option<&Pool
         world.run_for(TimeDelta::minutes(1)).await?;
         world.vanish_machine_pool(pool);
     }
-    if let Some(second) = second.filter(|_| story.finale == Finale::ClusterVanishes) {
+    if let Some(second) = beside.filter(|_| story.finale == Finale::ClusterVanishes) {
         world.vanish_machine_pool(second);
     }
     gone(world, |world| if orphans { world.is_let_go(pool) } else { world.is_gone(pool) }).await?;
     if let Some(second) = second {
-        if matches!(story.finale, Finale::DeleteMachinePool | Finale::DeletePool) {
+        let goes_alone = matches!(story.finale, Finale::DeleteMachinePool | Finale::DeletePool);
+        if goes_alone || elsewhere.is_some() && story.finale != Finale::DeleteNamespace {
             calm(world, second);
             converge(world, second, false).await?;
-            world.delete_machine_pool(second);
+            world.delete_any_cluster(&second.cluster);
         }
         gone(world, |world| world.is_gone(second)).await?;
     }

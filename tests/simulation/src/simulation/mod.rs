@@ -41,10 +41,11 @@ pub fn simulate(seed: u64, options: Options) -> Outcome {
     guarded(seed, || run(live::live(&story, options)))
 }
 
-/// Moves a seed's pool between two management clusters, there and back. The same seed always goes the same way.
+/// Moves a seed's pool between two management clusters, there and back, with interruptions or without. The same seed always
+/// goes the same way.
 #[must_use]
-pub fn simulate_moves(seed: u64) -> Outcome {
-    let story = Moves::of(seed);
+pub fn simulate_moves(seed: u64, are_interrupted: bool) -> Outcome {
+    let story = Moves::with(seed, are_interrupted);
     guarded(seed, || run(second_manager_live::live(&story)))
 }
 

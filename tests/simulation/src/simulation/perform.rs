@@ -164,7 +164,7 @@ pub(super) fn people(world: &mut World, pool: &Pool, act: &Act) {
             }
         }
         Act::PauseCluster(paused) => {
-            world.edit_cluster(|cluster| cluster.spec.paused = paused.then_some(true));
+            world.edit_any_cluster(&pool.cluster, |cluster| cluster.spec.paused = paused.then_some(true));
         }
         Act::PausePool(paused) => world.edit_pool(pool, |pool| {
             set(pool.annotations_mut(), annotations::PAUSED, paused.then_some(""));

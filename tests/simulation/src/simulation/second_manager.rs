@@ -5,6 +5,7 @@ use capasg_api::ASGMachinePoolSpec;
 
 use super::{
     act::{Act, Rejection, SpecEdit},
+    interruptions,
     placement::gap,
     spec::{self, IMAGES},
 };
@@ -61,6 +62,16 @@ pub enum Meanwhile {
 pub(super) const READ_VERSIONS: &str = "DescribeLaunchTemplateVersions";
 
 impl Moves {
+    /// The story of a seed, with interruptions or without.
+    #[must_use]
+    pub fn with(seed: u64, are_interrupted: bool) -> Self {
+        let mut story = Self::of(seed);
+        if are_interrupted {
+            interruptions::some_of_moves(&mut story);
+        }
+        story
+    }
+
     /// The story of a seed.
     #[must_use]
     pub fn of(seed: u64) -> Self {

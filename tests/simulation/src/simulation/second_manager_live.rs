@@ -133,8 +133,13 @@ async fn changed(pair: &mut Pair, rules: &mut Rules, one: &OneMove) -> Result<()
     std::mem::swap(&mut pair.source, &mut pair.target);
     let Moved { paused, paused_at, unpaused } = moved;
     let during = ours(pair, paused).into_iter().filter(|call| call.sequence <= unpaused);
-    // A reconcile that runs when the caches show the pause may still end; nothing is sent later.
-    let late = during.filter(|call| call.time - paused_at >= shown).map(|call| call.action);
+    // A reconcile that runs when the caches show the pause may still end, and what a process sent that died arrives; nothing is
+    // sent later.
+    let shown = paused_at + shown;
+    let under_way = pair.target.last_reconciles.iter().filter(|(began, _)| *began < shown);
+    let ended =
+        under_way.map(|(_, ended)| *ended).max().unwrap_or(shown).max(shown + pair.target.longest_call());
+    let late = during.filter(|call| call.time >= ended).map(|call| call.action);
     let late: Vec<String> = late.collect();
     ensure!(late.is_empty(), "a_paused_pool_is_left_alone: {late:?}");
     let is_pending = rules.quiet_from > paused_at;

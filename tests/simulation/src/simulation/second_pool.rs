@@ -1,5 +1,6 @@
-//! A second pool of the same Cluster: it shares credentials, polls, caches and failures with the first, and what happens to
-//! one of them must not change the other. Drawn from a sequence of its own, so that stories without one stay as they are.
+//! A second pool of the same Cluster, or of another one: it shares credentials, polls, caches and failures with the first, and
+//! what happens to one of them must not change the other. Drawn from a sequence of its own, so that stories without one stay
+//! as they are.
 
 use super::{
     act::{Act, SecondPool, SpecEdit, Story},
@@ -22,7 +23,8 @@ pub(super) fn some(story: &mut Story) {
     spec.identity_ref.clone_from(&story.spec.identity_ref);
     // It goes last, and nothing is left then.
     spec.deletion_policy = None;
-    story.second = Some(SecondPool { spec, replicas });
+    let elsewhere = random.chance(50);
+    story.second = Some(SecondPool { elsewhere, spec, replicas });
     for _ in 0..=random.below(5) {
         let acts = vec![(gap(&random), Act::Second(Box::new(act(&random))))];
         insert(&random, story, acts);
@@ -43,6 +45,7 @@ fn act(random: &Random) -> Act {
         6 => Act::Unhealthy(which),
         7 => Act::DeleteMachine(which),
         8 => Act::Replace(which),
+        _ if random.chance(30) => Act::PauseCluster(random.chance(50)),
         _ => Act::PausePool(random.chance(50)),
     }
 }

@@ -25,7 +25,8 @@ pub(super) fn lacks(world: &World, pool: &Pool, object: &ASGMachinePool, replica
         return Some(format!("the hook is to be there: {holds}, and is: {has}"));
     }
     let owner = object.annotations().get(annotations::OWNER_ID)?;
-    let wanted = tags::of_pool(&object.spec.tags, owner, &pool.key.namespace, "prod", &pool.key.name);
+    let wanted =
+        tags::of_pool(&object.spec.tags, owner, &pool.key.namespace, &pool.cluster.name, &pool.key.name);
     if let Some((key, value)) = wanted.iter().find(|(key, value)| group.tags.get(*key) != Some(value)) {
         return Some(format!("its tag {key} is not {value:?}"));
     }

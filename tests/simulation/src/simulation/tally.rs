@@ -29,7 +29,7 @@ fn is_end(act: &Act) -> bool {
         | Act::HealNodes
         | Act::OutageEnds(..)
         | Act::Known
-        | Act::Field(Field::LaunchesDie(None) | Field::ImageGone(_, false))
+        | Act::Field(Field::LaunchesDie(None) | Field::LaunchHook(false) | Field::ImageGone(_, false))
         | Act::Suspend(_, false)
         | Act::Maintenance(-1, -1) => true,
         Act::Spec(SpecEdit::PauseRollouts(on) | SpecEdit::Preview(on))
@@ -63,6 +63,7 @@ fn traits(story: &Story) -> Vec<String> {
     add(story.expiry.is_some(), "tokens expire");
     add(story.fixed, "bootstrap data without a token");
     add(story.second.is_some(), "has a second pool");
+    add(story.second.as_ref().is_some_and(|second| second.elsewhere), "has a second Cluster");
     add(super::spec::refreshes(&story.spec), "AWS replaces outdated instances");
     traits
 }
@@ -134,12 +135,15 @@ mod tests {
             "DeleteIdentity",
             "SwitchIdentity",
             "WorkloadUnreachable",
+            "(story) ends with DeleteNamespace",
+            "(story) has a second Cluster",
             "(story) has a second pool",
             "Field: NameFreed",
             "Field: TemplateGone",
             "Field: Attach",
             "Field: Reattach",
             "Field: LaunchesDie",
+            "Field: LaunchHook",
             "Field: ImageGone",
             "Field: VersionUnknown",
             "LoseReplies",

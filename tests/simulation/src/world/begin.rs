@@ -8,7 +8,7 @@ use capasg_api::{
         Cluster, ClusterInitialization, ClusterSpec, ClusterStatus, ContractReference, MachinePool,
         MachinePoolSpec,
     },
-    names::tags,
+    names::{aws_name, tags},
 };
 use capasg_cloud::{Cadence, Clock, Inventories, InventoryParts, Limits, Supervisor};
 use capasg_controllers::{
@@ -132,6 +132,7 @@ impl World {
             clock,
             random,
             errors: Vec::new(),
+            last_reconciles: Vec::new(),
             reconciles: 0,
             restarts: 0,
             factory,
@@ -202,10 +203,15 @@ impl World {
         }
     }
 
-    /// Adds the Cluster of every pool; [`World::new`] has it already.
+    /// Adds the Cluster of every pool that is not added to another one; [`World::new`] has it already.
     pub fn add_cluster(&self) {
+        self.add_another_cluster(CLUSTER);
+    }
+
+    /// Adds a Cluster.
+    pub fn add_another_cluster(&self, name: &str) {
         let spec = ClusterSpec::default();
-        let mut cluster = Cluster::new(CLUSTER, spec);
+        let mut cluster = Cluster::new(name, spec);
         cluster.metadata.namespace = Some(NAMESPACE.to_owned());
         cluster.metadata.finalizers = Some(vec![CLUSTER_FINALIZER.to_owned()]);
         cluster.status = Some(ClusterStatus {
@@ -237,11 +243,23 @@ impl World {
         replicas: i32,
         edit: impl FnOnce(&mut ASGMachinePoolSpec),
     ) -> Pool {
+        self.add_pool_to(CLUSTER, name, replicas, edit)
+    }
+
+    /// Adds a pool to any Cluster.
+    pub fn add_pool_to(
+        &mut self,
+        cluster: &str,
+        name: &str,
+        replicas: i32,
+        edit: impl FnOnce(&mut ASGMachinePoolSpec),
+    ) -> Pool {
         let key = ObjectKey::new(NAMESPACE, name);
         let pool = Pool {
             machine_pool: key.sibling(format!("{name}-mp")),
             config: key.sibling(format!("{name}-config")),
-            group: Self::name_of_group(name),
+            group: aws_name(NAMESPACE, cluster, name),
+            cluster: key.sibling(cluster),
             key,
         };
         let mut spec = pool_spec();
@@ -251,7 +269,7 @@ impl World {
         let mut machine_pool = MachinePool::new(&pool.machine_pool.name, MachinePoolSpec::default());
         machine_pool.metadata.namespace = Some(NAMESPACE.to_owned());
         machine_pool.finalizers_mut().push(MACHINE_POOL_FINALIZER.to_owned());
-        CLUSTER.clone_into(&mut machine_pool.spec.cluster_name);
+        cluster.clone_into(&mut machine_pool.spec.cluster_name);
         machine_pool.spec.replicas = Some(replicas);
         let template = &mut machine_pool.spec.template.spec;
         template.version = Some("v1.36.3".to_owned());

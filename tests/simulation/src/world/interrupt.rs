@@ -20,6 +20,13 @@ impl World {
         self.next_landing().is_some()
     }
 
+    /// How long a call takes at most.
+    #[must_use]
+    pub fn longest_call(&self) -> TimeDelta {
+        let millis = self.setup.latency.map_or(0, |latency| latency.slow_millis.max(latency.typical_millis));
+        TimeDelta::milliseconds(millis.cast_signed())
+    }
+
     /// From now on no call takes longer than this.
     pub fn keep_calls_within(&self, most: Duration) {
         self.factory.shared.delays.keep_within(most);

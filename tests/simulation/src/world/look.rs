@@ -42,10 +42,10 @@ impl World {
     /// The name of a pool's group and launch template.
     #[must_use]
     pub fn group_name(&self, pool: &Pool) -> String {
-        aws_name(&pool.key.namespace, CLUSTER, &pool.key.name)
+        aws_name(&pool.key.namespace, &pool.cluster.name, &pool.key.name)
     }
 
-    /// The name of the group of a pool of this name.
+    /// The name of the group of a pool of this name in the first Cluster.
     pub(crate) fn name_of_group(name: &str) -> String {
         aws_name(NAMESPACE, CLUSTER, name)
     }
@@ -133,7 +133,7 @@ impl World {
             && self.group(pool).is_some_and(|group| usize::try_from(group.desired) == Ok(replicas))
     }
 
-    /// Whether the Cluster is paused.
+    /// Whether a Cluster is paused.
     #[must_use]
     pub fn is_paused(&self) -> bool {
         self.api.state().clusters.all().iter().any(|(_, cluster)| cluster.is_paused())

@@ -52,6 +52,8 @@ pub struct World {
     pub random: Random,
     /// Errors with which reconciles ended, oldest first.
     pub errors: Vec<(DateTime<Utc>, ObjectKey, String)>,
+    /// When reconciles began and ended, oldest first.
+    pub last_reconciles: Vec<(DateTime<Utc>, DateTime<Utc>)>,
     /// How often a pool was reconciled.
     pub reconciles: usize,
     /// How often the process died or was killed.

@@ -58,8 +58,13 @@ impl World {
 
     /// Edits the Cluster.
     pub fn edit_cluster(&self, edit: impl FnOnce(&mut Cluster)) {
+        self.edit_any_cluster(&ObjectKey::new(NAMESPACE, CLUSTER), edit);
+    }
+
+    /// Edits a Cluster.
+    pub fn edit_any_cluster(&self, cluster: &ObjectKey, edit: impl FnOnce(&mut Cluster)) {
         let State { ledger, clusters, .. } = &mut *self.api.state();
-        let _ = clusters.update(ledger, &ObjectKey::new(NAMESPACE, CLUSTER), Expect::default(), edit);
+        let _ = clusters.update(ledger, cluster, Expect::default(), edit);
     }
 
     /// The infrastructure of the Cluster is an `AWSCluster` in this VPC.
@@ -186,14 +191,30 @@ impl World {
 
     /// `kubectl delete cluster`.
     pub fn delete_cluster(&self) {
+        self.delete_any_cluster(&ObjectKey::new(NAMESPACE, CLUSTER));
+    }
+
+    /// `kubectl delete cluster` of any Cluster.
+    pub fn delete_any_cluster(&self, cluster: &ObjectKey) {
         let State { ledger, clusters, .. } = &mut *self.api.state();
-        let _ = clusters.delete(ledger, &ObjectKey::new(NAMESPACE, CLUSTER), Expect::default());
+        let _ = clusters.delete(ledger, cluster, Expect::default());
     }
 
     /// Removes the Cluster at once, finalizers or not.
     pub fn vanish_cluster(&self) {
         self.edit_cluster(|cluster| cluster.metadata.finalizers = None);
         self.delete_cluster();
+    }
+
+    /// `kubectl delete namespace`: also every ASGMachine is deleted directly.
+    pub fn delete_namespace(&mut self) {
+        let machines: Vec<String> =
+            self.api.state().asg_machines.keys().map(|machine| machine.name.clone()).collect();
+        for machine in &machines {
+            self.watchdog.undrained(machine);
+            self.exempt(|exempt| exempt.deleted_by_hand(machine));
+        }
+        self.api.delete_namespace(NAMESPACE);
     }
 
     /// `kubectl delete machine`.

@@ -10,7 +10,7 @@ use capasg_controllers::ObjectKey;
 pub(super) const REGION: &str = "eu-west-1";
 /// The namespace of everything.
 pub(super) const NAMESPACE: &str = "default";
-/// The Cluster of every pool.
+/// The Cluster of every pool that is not added to another one.
 pub(super) const CLUSTER: &str = "prod";
 
 /// The names of one pool.
@@ -18,6 +18,8 @@ pub(super) const CLUSTER: &str = "prod";
 pub struct Pool {
     /// The `ASGMachinePool`.
     pub key: ObjectKey,
+    /// The Cluster.
+    pub cluster: ObjectKey,
     /// The `MachinePool`.
     pub machine_pool: ObjectKey,
     /// The `KubeadmConfig`, and its Secret.

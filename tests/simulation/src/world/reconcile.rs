@@ -13,6 +13,7 @@ use kube::ResourceExt;
 
 use super::{
     World,
+    pool::CLUSTER,
     running::{Attempt, Done, Ended, Work},
 };
 
@@ -26,7 +27,9 @@ impl World {
     fn shows_pause(&self, pool: &ObjectKey) -> bool {
         let api = self.api.state();
         let Some(own) = api.pools.cached(pool) else { return false };
-        let cluster = api.clusters.all_cached().next().cloned();
+        let known = self.pools.iter().find(|known| known.key == *pool);
+        let cluster = known.map_or_else(|| pool.sibling(CLUSTER), |known| known.cluster.clone());
+        let cluster = api.clusters.cached(&cluster);
         pause_state(cluster.as_deref(), own.annotations()).is_paused()
     }
 
@@ -45,7 +48,8 @@ impl World {
         }
         let context = Arc::clone(&self.context);
         let work = Work::Reconcile(pool.clone());
-        let attempt = Attempt { pool, is_resync, was_to_wake, version, writes };
+        let began = self.now();
+        let attempt = Attempt { pool, began, is_resync, was_to_wake, version, writes };
         let task = Box::pin(async move {
             let work = machine_pool::reconcile(&context, &attempt.pool);
             let ended = tokio::time::timeout(RECONCILE_DEADLINE, work).await;
@@ -73,6 +77,7 @@ impl World {
             }
         }
         let now = self.now();
+        self.last_reconciles.push((attempt.began, now));
         let told = |error: &ReconcileError| (error.operation(), error.curve(), error.to_string());
         let (after, failed) = match ended {
             Ok(Ok(Requeue { after, failed })) => (after, failed.iter().map(told).collect()),

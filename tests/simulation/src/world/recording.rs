@@ -55,6 +55,7 @@ impl World {
                 let pool = key(&template["infrastructureRef"]["name"]);
                 return Ok(Some(Pool {
                     group: aws_name(&pool.namespace, CLUSTER, &pool.name),
+                    cluster: pool.sibling(CLUSTER),
                     key: pool,
                     machine_pool: key(&object["metadata"]["name"]),
                     config: key(&template["bootstrap"]["dataSecretName"]),

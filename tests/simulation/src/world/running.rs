@@ -7,6 +7,7 @@ use capasg_controllers::{
     ObjectKey,
     machine_pool::{ReconcileError, Requeue},
 };
+use chrono::{DateTime, Utc};
 use tokio::time::error::Elapsed;
 
 /// So many pools are reconciled at the same time (`--concurrency`).
@@ -20,6 +21,8 @@ pub(super) type Ended = Result<Result<Requeue, ReconcileError>, Elapsed>;
 /// A reconcile, as it began.
 pub(super) struct Attempt {
     pub(super) pool: ObjectKey,
+    /// When it began.
+    pub(super) began: DateTime<Utc>,
     /// Whether nothing but the periodic resync caused it.
     pub(super) is_resync: bool,
     /// Whether a watch was about to wake the pool.

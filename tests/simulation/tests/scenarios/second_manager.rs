@@ -15,9 +15,9 @@ fn how_many() -> u64 {
 fn a_pool_that_moves_there_and_back_is_read_anew_and_converges() -> Result<()> {
     let (mut moves, mut calls) = (0, 0);
     for seed in 0..how_many() {
-        let outcome = simulate_moves(seed);
+        let outcome = simulate_moves(seed, true);
         ensure!(outcome.violation.is_none(), "seed {seed}: {}", outcome.violation.unwrap_or_default());
-        moves += Moves::of(seed).moves.len();
+        moves += Moves::with(seed, true).moves.len();
         calls += outcome.calls;
     }
     ensure!(moves >= 80 && calls > moves * 20, "{moves} moves with {calls} calls: what is run?");

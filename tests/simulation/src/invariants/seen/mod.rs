@@ -9,6 +9,7 @@ pub(super) mod ended;
 pub(super) mod exempt;
 pub(super) mod failing;
 pub(super) mod failures;
+pub(super) mod launches;
 pub(super) mod limits;
 pub(super) mod lists;
 pub(super) mod paused;

@@ -15,8 +15,8 @@ pub(crate) struct Seen {
     /// Pauses of anything that keeps a drain or its answer from going on.
     pub(crate) pauses: Vec<(DateTime<Utc>, DateTime<Utc>)>,
     pub(crate) paused: bool,
-    /// Since when the Cluster is paused.
-    pub(crate) cluster: Option<DateTime<Utc>>,
+    /// Since when each Cluster is paused that is.
+    pub(crate) clusters: BTreeMap<ObjectKey, DateTime<Utc>>,
     /// Limits on drains by pool, with the moment until which each was the newest, or shown by caches.
     pub(crate) limits: BTreeMap<String, Vec<(DateTime<Utc>, TimeDelta)>>,
 }

@@ -1,0 +1,61 @@
+//! Launches that fail are reported.
+
+use capasg_api::conditions::{self, SCALING_HEALTHY};
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::state::{Inner, Invariants};
+use crate::Pool;
+
+/// So many launches in a row fail before it counts.
+const SEVERAL: usize = 3;
+/// The last of them began at most this long ago: AWS tries again, with a backoff of minutes.
+const TRIED: TimeDelta = TimeDelta::minutes(5);
+/// They are reported within this time. A lack of instances is waited for first, in case AWS ends it, and activities are read
+/// every few minutes.
+const REPORTED: TimeDelta = TimeDelta::minutes(15);
+/// How often the activities are looked at.
+const LOOK: TimeDelta = TimeDelta::seconds(30);
+/// What somebody caused, and what was called off.
+const NO_FAILURES: [&str; 2] = ["Client.UserInitiated", "The instance was ended while it was launched."];
+
+impl Invariants {
+    /// Where launches fail again and again, `ScalingHealthy` is False.
+    ///
+    /// Exempt: a pool that is not reconciled, and activities that AWS does not let us read.
+    pub(super) fn failed_launches_are_reported(&self, inner: &mut Inner, now: DateTime<Utc>) {
+        if now - inner.launches.looked < LOOK {
+            return;
+        }
+        inner.launches.looked = now;
+        for pool in inner.pools.clone() {
+            let name = pool.key.name.clone();
+            let is_unread =
+                inner.failures.over(&["DescribeScalingActivities"]).is_some_and(|over| over >= now - LOOK);
+            if is_unread || !self.fails_unreported(&pool, now) {
+                inner.launches.unreported.remove(&name);
+                continue;
+            }
+            let since = *inner.launches.unreported.entry(name.clone()).or_insert(now);
+            if now - since > REPORTED {
+                inner.launches.unreported.remove(&name);
+                let what = format!("launches of {name} fail, and ScalingHealthy says nothing of it");
+                inner.breaks(now, "failed_launches_are_reported", what);
+            }
+        }
+    }
+
+    /// Whether launches of a pool fail, and its status does not say so.
+    fn fails_unreported(&self, pool: &Pool, now: DateTime<Utc>) -> bool {
+        if !self.is_reconciled(pool) {
+            return false;
+        }
+        let status = self.api.state().pools.get(&pool.key).and_then(|pool| pool.status.clone());
+        let told = status.as_ref().and_then(|status| conditions::get(&status.conditions, SCALING_HEALTHY));
+        if told.is_some_and(|told| told.status == "False") {
+            return false;
+        }
+        let mut failed = self.simulator.failed_launches(&self.at(&pool.group), &pool.group);
+        failed.retain(|(_, words)| !NO_FAILURES.iter().any(|one| words.contains(one)));
+        failed.len() >= SEVERAL && failed.last().is_some_and(|(began, _)| now - *began <= TRIED)
+    }
+}
