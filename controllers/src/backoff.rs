@@ -74,13 +74,18 @@ impl Failures {
         }
     }
 
-    /// How long to wait from `now` on; `None` once the delay has passed. More than any delay is left only if the clock was
-    /// set back: then nobody waits for it.
+    /// How long to wait from `now` on; `None` once the delay has passed.
     #[must_use]
     pub fn wait(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
-        let longest = difference(PERMANENT.longest);
-        Some(self.until - now).filter(|wait| *wait > TimeDelta::zero() && *wait <= longest)
+        remaining(self.until, now, difference(PERMANENT.longest))
     }
+}
+
+/// How long until a moment; `None` once it has passed. More than `longest` is left only if the clock was set back: then nobody
+/// waits for it.
+#[must_use]
+pub fn remaining(until: DateTime<Utc>, now: DateTime<Utc>, longest: TimeDelta) -> Option<TimeDelta> {
+    Some(until - now).filter(|wait| *wait > TimeDelta::zero() && *wait <= longest)
 }
 
 /// The operations on one object that fail. Each has a backoff of its own: one that AWS has rejected for long must not

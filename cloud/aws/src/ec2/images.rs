@@ -18,8 +18,7 @@ pub(crate) async fn image(client: &aws_sdk_ec2::Client, id: &str) -> Result<Opti
         }
         reply => reply?,
     };
-    // "Images with a state other than available cannot be used to launch instances": one that is still copied, that failed, or
-    // that is disabled.
+    // Nothing can be launched from an image that is still copied, that failed, or that is disabled.
     let usable = |image: &&aws_sdk_ec2::types::Image| {
         image.state().is_none_or(|state| *state == ImageState::Available)
     };

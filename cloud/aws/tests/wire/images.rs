@@ -62,6 +62,22 @@ async fn every_block_device_of_an_image_is_read() -> Result<()> {
     Ok(())
 }
 
+/// `Image.State` in the EC2 API reference.
+#[tokio::test]
+async fn an_image_that_is_not_available_counts_as_missing() -> Result<()> {
+    let found = async |state: &str| {
+        let item = format!("<item><imageId>ami-1</imageId><imageState>{state}</imageState></item>");
+        let images =
+            format!("<DescribeImagesResponse><imagesSet>{item}</imagesSet></DescribeImagesResponse>");
+        Replay::new([Reply::ok(&images)]).cloud().image("ami-1").await
+    };
+    for state in ["pending", "failed", "invalid", "error", "disabled", "deregistered", "of-tomorrow"] {
+        assert_eq!(found(state).await?, None, "{state}");
+    }
+    assert!(found("available").await?.is_some());
+    Ok(())
+}
+
 #[tokio::test]
 async fn the_size_of_a_snapshot_is_read() -> Result<()> {
     let snapshots = "<DescribeSnapshotsResponse><snapshotSet><item><snapshotId>snap-1</snapshotId><volumeSize>20\

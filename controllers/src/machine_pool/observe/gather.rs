@@ -178,8 +178,9 @@ fn refreshes(
 /// Whether the group was read for this decision alone, or by a poll within the last second that shows all our writes.
 /// An absent group is always read again.
 fn is_fresh(group: &GroupView, fetched: &Fetched, now: DateTime<Utc>) -> bool {
-    let just_seen =
-        matches!(group, GroupView::Present { as_of, settled: true, .. } if now - *as_of < JUST_NOW);
+    // Not if the clock was set back since.
+    let just_seen = matches!(group, GroupView::Present { as_of, settled: true, .. }
+        if (TimeDelta::zero()..JUST_NOW).contains(&(now - *as_of)));
     was_read(group, fetched) || just_seen
 }
 

@@ -27,6 +27,9 @@ pub struct Image {
     /// Whether it boots Windows.
     #[serde(default)]
     pub windows: bool,
+    /// Whether it is still copied: nothing can be launched from it.
+    #[serde(default)]
+    pub pending: bool,
     /// Whether it is shared without its snapshots, as public images are.
     #[serde(default)]
     pub private_snapshots: bool,
@@ -95,6 +98,11 @@ impl ImageDevice {
 }
 
 impl Image {
+    /// `State`.
+    pub(crate) fn state(&self) -> &'static str {
+        if self.pending { "pending" } else { "available" }
+    }
+
     /// An image with the usual root device.
     #[must_use]
     pub fn new(id: &str, name: &str, architecture: &str) -> Self {
@@ -105,6 +113,7 @@ impl Image {
             root_device: "/dev/xvda".to_owned(),
             block_devices: Vec::new(),
             windows: false,
+            pending: false,
             private_snapshots: false,
             tags: BTreeMap::new(),
         }

@@ -40,7 +40,7 @@ pub(crate) fn images(view: &View<'_>, params: &Tree) -> Result<Tree, ApiError> {
                     "image-id" => &image.id,
                     "name" => &image.name,
                     "architecture" => &image.architecture,
-                    "state" => "available",
+                    "state" => image.state(),
                     _ => &image.root_device,
                 };
                 vec![value.to_owned()]
@@ -50,7 +50,7 @@ pub(crate) fn images(view: &View<'_>, params: &Tree) -> Result<Tree, ApiError> {
         let tree = Tree::new()
             .with("ImageId", &image.id)
             .with("Name", &image.name)
-            .with("State", "available")
+            .with("State", image.state())
             .with("Architecture", &image.architecture)
             .with_opt("Platform", image.windows.then_some("windows"))
             .with("OwnerId", &view.scope.account)

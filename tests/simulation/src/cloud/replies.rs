@@ -341,6 +341,9 @@ pub(super) fn security_group(tree: &Tree) -> Option<SecurityGroup> {
 }
 
 pub(super) fn image(tree: &Tree) -> Option<Image> {
+    if tree.text_of("State").is_some_and(|state| state != "available") {
+        return None;
+    }
     Some(Image {
         id: own(tree, "ImageId")?,
         root_device_name: own(tree, "RootDeviceName"),

@@ -242,6 +242,8 @@ pub enum Act {
     RestartInThePast(i64, i64),
     /// The process is killed, and another follows on a host whose clock is so many seconds off.
     RestartWithClockOff(i64),
+    /// The clock of the host is set while the process runs: it is so many seconds off.
+    ClockSet(i64),
     /// Nothing.
     Wait,
 }

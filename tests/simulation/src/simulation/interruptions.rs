@@ -36,6 +36,7 @@ pub(super) fn some(story: &mut Story) {
                 let (age, catches_up) = (2 + random.below(40), 200 + random.below(15_000));
                 Act::RestartInThePast(age.cast_signed(), catches_up.cast_signed())
             }
+            _ if random.chance(40) => Act::ClockSet(-AN_HOUR),
             _ => Act::RestartWithClockOff(-AN_HOUR),
         };
         let acts = vec![(gap(&random), act)];
@@ -73,6 +74,7 @@ pub(super) fn perform(world: &mut World, act: &Act) {
         Act::RestartInThePast(age, catches_up) => {
             world.restart_in_the_past(TimeDelta::seconds(*age), TimeDelta::milliseconds(*catches_up));
         }
+        Act::ClockSet(seconds) => world.set_clock_off(TimeDelta::seconds(*seconds)),
         Act::RestartWithClockOff(seconds) => world.restart_with_clock_off(TimeDelta::seconds(*seconds)),
         _ => {}
     }

@@ -74,7 +74,11 @@ pub(super) fn perform(world: &mut World, pool: &Pool, act: &Act) {
         | Act::CrashBeforeCall(_)
         | Act::LandLate(..)
         | Act::LoseLease => mishap(world, act),
-        Act::LoseReplies(_) | Act::ListAgain(_) | Act::RestartInThePast(..) | Act::RestartWithClockOff(_) => {
+        Act::LoseReplies(_)
+        | Act::ListAgain(_)
+        | Act::RestartInThePast(..)
+        | Act::RestartWithClockOff(_)
+        | Act::ClockSet(_) => {
             interruptions::perform(world, act);
         }
         Act::RejectCredentials(_)

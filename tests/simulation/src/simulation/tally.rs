@@ -150,6 +150,7 @@ mod tests {
             "ListAgain",
             "RestartInThePast",
             "RestartWithClockOff",
+            "ClockSet",
         ] {
             let line = text.lines().find(|line| line.starts_with(kind));
             let stories = line.and_then(|line| line.split_whitespace().rev().nth(1)?.parse::<f64>().ok());

@@ -50,6 +50,11 @@ impl World {
         self.restart();
     }
 
+    /// The clock of the host is set while the process runs.
+    pub fn set_clock_off(&self, off: TimeDelta) {
+        self.clock.set_off(off);
+    }
+
     /// The process is killed, and another follows on a host whose clock is off.
     pub fn restart_with_clock_off(&mut self, off: TimeDelta) {
         self.clock.set_off(off);

@@ -375,3 +375,18 @@ async fn an_instance_that_ec2_never_described_is_drained_before_its_hook_is_comp
     reach(&mut world, &pool, 1).await?;
     world.finish()
 }
+
+/// A restored Cluster has no status until its provider reports again.
+// Rules: D15
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_lost_its_status_delays_no_drain() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 2).await?;
+    world.edit_cluster(|cluster| cluster.status = None);
+    world.kill_process();
+    let (id, machine) = one_of(&world, &pool)?;
+    find_unhealthy(&world, &id)?;
+    let is_drained = |world: &World| matches!(world.drains(&machine)[..], [Drain::Done(_)]);
+    world.run_until("its node is drained", SOON, is_drained).await?;
+    reach(&mut world, &pool, 2).await?;
+    world.finish()
+}

@@ -7,7 +7,7 @@ use capasg_api::{
     conditions::LAUNCH_TEMPLATE_READY,
     pool::{ChangePolicy, Image, ImageUpdatePolicy, InstanceTypeEntry, RolloutMode, SecurityGroupSelector},
 };
-use capasg_fake_aws::Fault;
+use capasg_fake_aws::{Fault, ec2::Image as CloudImage};
 use capasg_simulation::{Pool, Setup, World};
 use chrono::TimeDelta;
 
@@ -328,4 +328,24 @@ async fn tokens_are_renewed_while_the_next_launch_template_waits() -> Result<()>
         world.finish()?;
     }
     Ok(())
+}
+
+/// A pipeline writes the ID of an image to the parameter while the image is still copied.
+#[tokio::test(start_paused = true)]
+async fn an_image_that_is_not_available_yet_is_waited_for() -> Result<()> {
+    let (mut world, pool) = by_parameter().await?;
+    let scope = world.scope();
+    let copied = |pending| CloudImage { pending, ..CloudImage::new(NEWER, "node-copied", "x86_64") };
+    world.simulator.put_image(&scope, copied(true));
+    world.simulator.put_parameter(&scope, "/images/node/v1.36.3", NEWER);
+    policy(&world, &pool, ImageUpdatePolicy::RollOut);
+    let waits = |world: &World| world.says(&pool, LAUNCH_TEMPLATE_READY, "False", "ImageNotFound");
+    world.run_until("it is reported", SEEN_BY_THEN, waits).await?;
+    world.run_for(TimeDelta::minutes(20)).await?;
+    ensure!(images(&world, &pool) == [OLD.to_owned()].into(), "{}", world.describe());
+    world.simulator.put_image(&scope, copied(false));
+    let is_everywhere =
+        |world: &World| world.is_running(&pool, 2) && images(world, &pool) == [NEWER.to_owned()].into();
+    world.run_until("it is everywhere", SEEN_BY_THEN, is_everywhere).await?;
+    world.finish()
 }

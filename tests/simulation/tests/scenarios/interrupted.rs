@@ -242,3 +242,27 @@ async fn a_clock_an_hour_back_does_not_delay_a_termination() -> Result<()> {
     reach(&mut world, &pool, 2).await?;
     world.finish()
 }
+
+/// A user takes a scale-in back while the calls before it take seconds: the reconcile that decided it deletes nothing any more.
+#[tokio::test(start_paused = true)]
+async fn a_scale_in_that_is_taken_back_meanwhile_deletes_nothing() -> Result<()> {
+    for seed in 0..6 {
+        let mut world = World::new(slow(seed));
+        let pool = world.add_pool("workers", 3);
+        settle(&mut world, &pool, 3).await?;
+        world.run_for(TimeDelta::minutes(2)).await?;
+        let before: Vec<String> = world.machines(&pool).into_keys().collect();
+        world.scale(&pool, 1);
+        let is_chosen = |world: &World| {
+            let mut machines = world.machines(&pool).into_values();
+            machines.any(|machine| machine.annotations().contains_key(annotations::DELETE_MACHINE))
+        };
+        world.run_until("a Machine is chosen", SOON, is_chosen).await?;
+        world.scale(&pool, 3);
+        world.run_for(TimeDelta::minutes(5)).await?;
+        let after: Vec<String> = world.machines(&pool).into_keys().collect();
+        ensure!(before == after, "seed {seed}: {before:?} became {after:?}\n{}", world.describe());
+        world.finish()?;
+    }
+    Ok(())
+}

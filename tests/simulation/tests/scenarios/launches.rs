@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use capasg_api::{
     conditions::{READY, SCALING_HEALTHY},
+    names::aws_name,
     pool::{InstanceTypeEntry, LaunchFailureStatus, SubnetSelector},
 };
 use capasg_fake_aws::{Fault, Service, Tree, ec2::Subnet};
@@ -196,6 +197,31 @@ async fn every_death_at_launch_is_reported_and_recovers() -> Result<()> {
         .await?;
     }
     Ok(())
+}
+
+/// A lifecycle hook of another actor for launches, which nobody completes.
+// Pains: P46
+#[tokio::test(start_paused = true)]
+async fn a_launch_that_a_hook_ends_is_reported_and_recovers() -> Result<()> {
+    let hook = || {
+        Tree::new()
+            .with("AutoScalingGroupName", aws_name("default", "prod", "workers"))
+            .with("LifecycleHookName", "others")
+    };
+    fails_and_heals(
+        Setup::default(),
+        |world| {
+            let params = hook()
+                .with("LifecycleTransition", "autoscaling:EC2_INSTANCE_LAUNCHING")
+                .with("HeartbeatTimeout", 30)
+                .with("DefaultResult", "ABANDON");
+            drop(world.aws(Service::AutoScaling, "PutLifecycleHook", params));
+        },
+        "LaunchFailed",
+        "failed to complete user's Lifecycle Action",
+        |world, _| drop(world.aws(Service::AutoScaling, "DeleteLifecycleHook", hook())),
+    )
+    .await
 }
 
 /// Correcting the spec is enough, and seen at once.

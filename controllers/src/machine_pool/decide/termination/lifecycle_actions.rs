@@ -5,6 +5,7 @@ use capasg_api::names::TERMINATE_HOOK;
 use capasg_cloud::{LifecycleState, Write};
 use chrono::{DateTime, TimeDelta, Utc};
 
+use crate::backoff::remaining;
 use crate::kubernetes::DeletionReason;
 use crate::machine_pool::decide::machines::{creation, deletion, facts};
 use crate::machine_pool::decide::timing::TERMINATION_REPEAT;
@@ -77,7 +78,7 @@ fn answer_hook(input: &Input<'_>, id: &str, is_drained: bool) -> Part {
     let timeout = i64::from(actions.heartbeat_timeout().map_or(wanted, |known| known.min(wanted)));
     let pause = if is_drained { TERMINATION_REPEAT } else { TimeDelta::seconds(timeout / 2) };
     let last = if is_drained { actions.completed_at(id) } else { actions.extended_at(id) };
-    if let Some(wait) = last.map(|at| at + pause - now).filter(|wait| *wait > TimeDelta::zero()) {
+    if let Some(wait) = last.and_then(|at| remaining(at + pause, now, pause)) {
         return Part::requeue(wait);
     }
     let (group, hook, instance) = (desired.group.clone(), TERMINATE_HOOK.to_owned(), id.to_owned());

@@ -101,6 +101,27 @@ fn a_version_that_does_not_encrypt_volumes_of_the_image_is_not_pinned_again() {
     assert_eq!(outdated::outdated(&stage.desired, &stage.observed, stage.clock).count(), 0);
 }
 
+/// EC2 rejects tags for Spot Instance requests if it makes none. An upgrade of CAPASG changes nothing by itself: a version of an
+/// earlier release has no such tags.
+#[test]
+fn a_version_that_tags_spot_requests_is_not_kept_for_on_demand_instances() {
+    let mut stage = Stage::new(3);
+    if let Known::Present(ObservedTemplate { versions, .. }) = &mut stage.observed.template {
+        let content = LaunchTemplateData { spot: true, ..testing::data().without_user_data() };
+        versions.get_mut(&1).unwrap().content = Some(Arc::new(content));
+    }
+    let plan = stage.plan();
+    let Some(Write::CreateLaunchTemplateVersion { data, description, .. }) = cloud(&plan).pop() else {
+        panic!("{plan:?}")
+    };
+    assert_eq!((data.spot, description), (false, &stamp("1").to_string()));
+    let mut stage = Stage::new(3);
+    let DesiredLaunch::Known { data, .. } = &mut stage.desired.launch else { panic!() };
+    data.spot = true;
+    let plan = stage.plan();
+    assert!(cloud(&plan).is_empty(), "{plan:?}");
+}
+
 /// Another release may have created one of them, without what no hash contains.
 #[test]
 fn h2_versions_of_two_releases_may_differ_in_user_data_alone() {

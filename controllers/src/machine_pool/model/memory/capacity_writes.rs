@@ -4,7 +4,7 @@ use capasg_cloud::Write;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::machine_pool::model::call_kind::CallKind;
-use crate::machine_pool::model::read_lag::reads_behind;
+use crate::machine_pool::model::read_lag::{reads_behind, unless_set_back};
 
 /// What is remembered of desired capacity: what AWS was requested to make it, and what it became.
 #[derive(Debug, Clone, Default)]
@@ -71,7 +71,7 @@ impl CapacityWrites {
     /// For how much longer reads may not show our last write, whether AWS answered it or not.
     #[must_use]
     pub fn reads_behind(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
-        self.requested_at.and_then(|at| reads_behind(at, now))
+        self.requested_at.and_then(|at| reads_behind(unless_set_back(at, now)?, now))
     }
 
     /// Whether desired capacity may be at least this number, by our last write, whether AWS answered it or not, or a

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use capasg_cloud::{CloudError, ErrorClass, LifecycleState, Write};
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::backoff::{Failures, PERMANENT};
+use crate::backoff::{Failures, PERMANENT, remaining};
 use crate::machine_pool::model::Observed;
 use crate::machine_pool::model::call_kind::{CallKind, CallSubject, CallTopic};
 
@@ -64,7 +64,7 @@ impl FailedCalls {
         }
         let failed = CallSubject::of(write).into_iter().filter_map(|subject| self.0.get(&subject));
         let repeated = failed.filter(|failed| failed.count >= PACED_FAILS && !failed.is_rejected);
-        repeated.map(|failed| failed.at + PACED_REPEAT - now).filter(|wait| *wait > TimeDelta::zero()).max()
+        repeated.filter_map(|failed| remaining(failed.at + PACED_REPEAT, now, PACED_REPEAT)).max()
     }
 
     /// Whether an event about a failure at `now` is due: AWS rejects the call with another message than before, or the
@@ -277,5 +277,10 @@ mod tests {
             failed.clear(&terminate(&["i-2"]));
             assert!(!failed.terminates_alone("i-2"));
         }
+        let mut failed = FailedCalls::default();
+        for _ in 0..3 {
+            failed.add(&batch, &CloudError::timed_out("TerminateInstances", "no answer"), None, now);
+        }
+        assert!(!failed.terminates_alone("i-2"), "two calls would take twice as long");
     }
 }

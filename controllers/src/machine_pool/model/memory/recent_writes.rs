@@ -9,7 +9,7 @@ use std::{
 use capasg_cloud::Write;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::backoff::Curve;
+use crate::backoff::{Curve, remaining};
 use crate::machine_pool::model::call_kind::{CallKind, CallTopic};
 
 /// A write is not repeated for this long after its answer.
@@ -62,7 +62,8 @@ impl RecentWrites {
     #[must_use]
     pub fn wait(&self, write: &Write, now: DateTime<Utc>) -> Option<TimeDelta> {
         let recent = self.writes.get(&Subject::of(write)).filter(|recent| recent.write == *write)?;
-        Some(recent.at + REPETITION.time_delta(recent.times) - now).filter(|wait| *wait > TimeDelta::zero())
+        let pause = REPETITION.time_delta(recent.times);
+        remaining(recent.at + pause, now, pause)
     }
 
     /// What to report about the calls of a topic that have no effect.

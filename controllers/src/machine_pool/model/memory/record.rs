@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::kubernetes::KubeWrite;
 use crate::machine_pool::model::memory::launch_watch::{CapacityView, PlaceNames};
 use crate::machine_pool::model::memory::{Drift, PoolMemory};
-use crate::machine_pool::model::read_lag::reads_behind;
+use crate::machine_pool::model::read_lag::{reads_behind, unless_set_back};
 use crate::machine_pool::model::retry_key::desired_key;
 use crate::machine_pool::model::revision::{identity, revision};
 use crate::machine_pool::model::stopped_rollout::stops;
@@ -109,7 +109,7 @@ impl PoolMemory {
     /// For how much longer reads may not show what the previous leader wrote.
     #[must_use]
     pub fn behind_previous_leader(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
-        self.began.and_then(|began| reads_behind(began, now))
+        self.began.and_then(|began| reads_behind(unless_set_back(began, now)?, now))
     }
 
     /// When this process first observed the pool, for a test to set.
