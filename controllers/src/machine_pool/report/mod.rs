@@ -135,7 +135,8 @@ async fn write(context: &Context, input: &Input<'_>, machines: &Machines, memory
     let status = status::status(input, list.as_ref(), memory, now);
     let gauges = metrics::gauges(input.objects, &status, input.observed, memory);
     context.observer.reported(&input.objects.key, gauges);
-    write_status(context, input.objects, status, input.observed.is_none()).await?;
+    let is_new = memory.behind_previous_leader(now).is_some();
+    write_status(context, input.objects, status, is_new || input.observed.is_none()).await?;
     rejected
 }
 
@@ -202,8 +203,8 @@ async fn provider_ids(
     }
 }
 
-/// Writes the status if it differs. It must not overwrite a newer one if most of it is as it was read (`repeats`), or if
-/// it does not report the pool as provisioned: a write of an earlier process that arrives late must not take that back
+/// Writes the status if it differs. It must not overwrite a newer one if most of it is as it was read (`repeats`), if the
+/// caches of a new leader may not show yet what the previous one recorded in it, or if it does not report the pool as provisioned: a write of an earlier process that arrives late must not take that back
 /// (B5).
 async fn write_status(
     context: &Context,

@@ -107,7 +107,8 @@ fn launch_template(input: &Input<'_>, memory: &PoolMemory) -> Finding {
         } else {
             launch_template_ready::CALL_FAILED
         };
-        return finding(Status::False, reason, failure_message(subject, failed));
+        let others = memory.failed_calls.in_addition(CallTopic::LaunchTemplate);
+        return finding(Status::False, reason, failure_message(subject, failed) + &others);
     }
     match input.observed.map(|o| (&o.template, pinned_version(o))) {
         None | Some((Known::Unread(_), _)) => Finding::not_yet_reported(LAUNCH_TEMPLATE_READY),
@@ -199,7 +200,8 @@ fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
             ErrorSubject::Subnet => group_ready::SUBNET_NOT_FOUND,
             ErrorSubject::Other => group_ready::REJECTED,
         };
-        return no(reason, failure_message(subject, failed));
+        let others = memory.failed_calls.in_addition(CallTopic::Group);
+        return no(reason, failure_message(subject, failed) + &others);
     }
     if let Some(message) = memory.recent_writes.without_effect(CallTopic::Group) {
         return no(group_ready::CHANGE_WITHOUT_EFFECT, message);

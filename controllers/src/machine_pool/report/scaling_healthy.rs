@@ -83,7 +83,8 @@ pub fn scaling_healthy(input: &Input<'_>, memory: &PoolMemory) -> Finding {
             ErrorClass::Capacity => scaling_healthy::INSUFFICIENT_CAPACITY,
             _ => scaling_healthy::REJECTED,
         };
-        return no(reason, failure_message(subject, failed));
+        let others = memory.failed_calls.in_addition(CallTopic::Scaling);
+        return no(reason, failure_message(subject, failed) + &others);
     }
     if let Some(message) = memory.recent_writes.without_effect(CallTopic::Scaling) {
         return no(scaling_healthy::CHANGE_WITHOUT_EFFECT, message);

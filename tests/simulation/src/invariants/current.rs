@@ -1,12 +1,12 @@
 //! What was launched for the desired state stays: a rollout ends.
 
 use capasg_api::{names::annotations, pool::ZoneRebalancePolicy};
-use capasg_cloud::Write;
+use capasg_cloud::{LaunchTemplateData, Write};
 use capasg_controllers::ObjectKey;
 use capasg_fake_aws::TemplateDump;
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::state::{Inner, Invariants};
 use super::token::without_tokens;
@@ -53,10 +53,35 @@ impl Invariants {
         if let Some((number, _)) = made.next_back() {
             inner.preview.made((template.id.clone(), *number), data);
         }
-        // A preview makes a version with the newest token and the content of before.
+        // A preview makes a version with the newest token and the content of before, and so does a pool whose next launch
+        // template waits.
         let previews = inner.begun.previews();
-        let state = Self::state_with(inner, data.user_data.expose()).filter(|_| !previews);
+        let renews = self.renews(inner, &template, data, description);
+        let state = Self::state_with(inner, data.user_data.expose()).filter(|_| !previews && !renews);
         inner.current.states.entry((template.id, description.clone())).or_insert(state);
+    }
+
+    /// Whether a version has the content of an earlier one, although another is desired.
+    fn renews(
+        &self,
+        inner: &Inner,
+        template: &TemplateDump,
+        data: &LaunchTemplateData,
+        description: &str,
+    ) -> bool {
+        let Some((object, _)) = inner.begun.both() else { return false };
+        let spec = &object.spec.machine;
+        if spec.image.id.as_ref().is_some_and(|image| *image != data.image_id) {
+            return true;
+        }
+        // All but the hash of the content, which has the tokens, and what follows those of the bootstrap data.
+        let identity =
+            |text: &str| text.split(' ').skip(2).take(4).map(str::to_owned).collect::<Vec<String>>();
+        let same = template.versions.values().filter(|other| identity(other) == identity(description));
+        let machine = |state: &String| serde_json::from_str::<Value>(state).ok()?.get(0).cloned();
+        same.filter_map(|other| inner.current.states.get(&(template.id.clone(), other.clone())))
+            .filter_map(|state| machine(state.as_ref()?))
+            .any(|before| before != json!(spec))
     }
 
     fn template(&self, is_it: impl Fn(&TemplateDump) -> bool) -> Option<TemplateDump> {

@@ -84,9 +84,27 @@ impl FailedCalls {
     /// The first call about this that AWS rejects, or that has failed for long enough to be reported.
     #[must_use]
     pub fn about(&self, topic: CallTopic) -> Option<(&CallSubject, &FailedCall)> {
-        self.0.iter().find(|(subject, failed)| {
+        self.all_about(topic).next()
+    }
+
+    fn all_about(&self, topic: CallTopic) -> impl Iterator<Item = (&CallSubject, &FailedCall)> {
+        self.0.iter().filter(move |(subject, failed)| {
             subject.kind.topic() == topic && (failed.is_rejected || failed.is_lasting)
         })
+    }
+
+    /// The operations about this that fail in addition to the first, with AWS's codes, as the end of a message.
+    #[must_use]
+    pub fn in_addition(&self, topic: CallTopic) -> String {
+        let first = self.about(topic).map(|(_, failed)| failed.error.api);
+        let others = self.all_about(topic).filter(|(_, failed)| Some(failed.error.api) != first);
+        let others: BTreeSet<String> =
+            others.map(|(_, failed)| format!("{} ({})", failed.error.api, failed.error.code)).collect();
+        if others.is_empty() {
+            return String::new();
+        }
+        let others: Vec<String> = others.into_iter().collect();
+        format!(" Other calls that fail: {}.", others.join(", "))
     }
 
     /// Whether the termination of an instance must be requested alone: AWS rejects a batch as a whole, so that one
@@ -120,7 +138,8 @@ impl FailedCalls {
     ) {
         for subject in CallSubject::of(write) {
             let before = self.0.get(&subject);
-            let since = before.map_or(now, |before| before.since);
+            // The clock may have been set back since.
+            let since = before.map_or(now, |before| before.since.min(now));
             let retry = retry_key.map(|key| {
                 let same = before.and_then(|b| b.retry.as_ref()).filter(|(_, of)| of == key).map(|(f, _)| f);
                 (Failures::after(same, PERMANENT, now), key.to_owned())

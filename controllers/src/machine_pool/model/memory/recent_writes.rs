@@ -62,8 +62,8 @@ impl RecentWrites {
     #[must_use]
     pub fn wait(&self, write: &Write, now: DateTime<Utc>) -> Option<TimeDelta> {
         let recent = self.writes.get(&Subject::of(write)).filter(|recent| recent.write == *write)?;
-        let pause = REPETITION.time_delta(recent.times);
-        remaining(recent.at + pause, now, pause)
+        let longest = REPETITION.time_delta(u32::MAX);
+        remaining(recent.at + REPETITION.time_delta(recent.times), now, longest)
     }
 
     /// What to report about the calls of a topic that have no effect.

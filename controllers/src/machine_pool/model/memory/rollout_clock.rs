@@ -68,9 +68,10 @@ impl RolloutClock {
         }
     }
 
-    /// Continues the rollout as the previous leader reported it.
+    /// Continues the rollout as the previous leader reported it: until this process reports itself, since its first caches may
+    /// be old.
     pub(super) fn take_over(&mut self, pool: &ASGMachinePool, now: DateTime<Utc>) {
-        if std::mem::replace(&mut self.taken_over, true) {
+        if self.taken_over {
             return;
         }
         self.reported = pool.status.as_ref().and_then(|status| status.rollout.clone());
@@ -123,6 +124,7 @@ impl RolloutClock {
     /// Records that the status reports this rollout.
     pub(super) fn report(&mut self, rollout: Option<&RolloutStatus>) {
         self.reported = rollout.cloned();
+        self.taken_over = true;
     }
 }
 

@@ -79,6 +79,9 @@ pub(super) fn is_for_desired(
     same && !has_previous_user_data && types(launch) == types(wanted) && !launched_others
 }
 
+/// How far the clocks of the host and of AWS may be apart.
+const CLOCKS_APART: TimeDelta = TimeDelta::seconds(20);
+
 /// Whether the status reports that a rollout of the desired state has begun.
 pub(super) fn is_begun(input: &Input<'_>) -> bool {
     let revision = revision(input.desired, input.observed);
@@ -102,7 +105,11 @@ pub(super) fn counts(input: &Input<'_>, refresh: &InstanceRefresh) -> bool {
     let reported = reported.filter(|status| status.waiting_for != Some(RolloutWait::Correction));
     let reported = reported.and_then(|status| status.started_at.or(status.waiting_since));
     let started = reported.into_iter().chain(requested_at(input)).min();
-    started.zip(refresh.ended_at).is_some_and(|(started, ended)| ended >= started)
+    // The rollout is timed by the clock of the host, the refresh by that of AWS: one that began with the rollout counts, although
+    // it seems to have ended before.
+    let began_with =
+        |started: DateTime<Utc>| refresh.started_at.is_some_and(|at| at + CLOCKS_APART >= started);
+    started.zip(refresh.ended_at).is_some_and(|(started, ended)| ended >= started || began_with(started))
 }
 
 /// Whether the status reports it as stopped by this controller, or about to be: then its end is no failure.
