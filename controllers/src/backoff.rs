@@ -81,11 +81,14 @@ impl Failures {
     }
 }
 
-/// How long until a moment; `None` once it has passed. More than `longest` is left only if the clock was set back: then nobody
-/// waits for it.
+/// How old the `now` of a decision may be when its calls are made.
+const DECISION: TimeDelta = TimeDelta::minutes(5);
+
+/// How long until a moment; `None` once it has passed. Much more than `longest` is left only if the clock was set back: then
+/// nobody waits for it.
 #[must_use]
 pub fn remaining(until: DateTime<Utc>, now: DateTime<Utc>, longest: TimeDelta) -> Option<TimeDelta> {
-    Some(until - now).filter(|wait| *wait > TimeDelta::zero() && *wait <= longest)
+    Some(until - now).filter(|wait| *wait > TimeDelta::zero() && *wait <= longest + DECISION)
 }
 
 /// The operations on one object that fail. Each has a backoff of its own: one that AWS has rejected for long must not

@@ -5,8 +5,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 /// Reads of AWS lag behind writes by at most this.
 const READ_LAG: TimeDelta = TimeDelta::seconds(15);
 
-/// Clocks are slewed by less: what is further ahead was noted before the clock was set back.
-const SET_BACK: TimeDelta = TimeDelta::minutes(1);
+/// A decision is not older than this when its calls are made: what is further ahead was noted before the clock was set back.
+const SET_BACK: TimeDelta = TimeDelta::minutes(5);
 
 /// A list call returns every change that was made at least this long before the call.
 pub const LIST_LAG: TimeDelta = TimeDelta::seconds(10);

@@ -290,8 +290,8 @@ fn owner(objects: &PoolObjects) -> Result<Arc<MachinePool>, Finding> {
         .clone()
         .ok_or_else(|| prerequisites::waiting("waiting for a MachinePool that refers to this pool"))?;
     // A restored Cluster has no status until its provider reports again: nodes of a group that exists are drained meanwhile.
-    let is_ready = objects.cluster.as_deref().is_some_and(Cluster::is_infrastructure_ready);
-    if !is_ready && !(objects.cluster.is_some() && objects.records_group()) {
+    let may_begin = |cluster: &Cluster| Cluster::is_infrastructure_ready(cluster) || objects.records_group();
+    if !objects.cluster.as_deref().is_some_and(may_begin) {
         return Err(prerequisites::for_infrastructure());
     }
     if objects.pool.spec.provider_id.is_some() && objects.owner_id().is_none() {

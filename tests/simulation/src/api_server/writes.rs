@@ -35,8 +35,7 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
             pools.update(ledger, pool, expect, |pool| pool.metadata.finalizers = Some(finalizers.clone()))
         }
         KubeWrite::PatchPoolProviderIds { pool, resource_version, provider_id, list } => {
-            let expect = Expect { version: resource_version.as_deref(), uid: None };
-            pools.update(ledger, pool, expect, |pool| {
+            pools.update(ledger, pool, at_version(resource_version.as_ref()), |pool| {
                 if let Some(id) = provider_id {
                     pool.spec.provider_id = Some(id.clone());
                 }
@@ -51,8 +50,7 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
             })
         }
         KubeWrite::AnnotateRolloutStopped { pool, resource_version, revision, .. } => {
-            let expect = Expect { version: resource_version.as_deref(), uid: None };
-            pools.update(ledger, pool, expect, |pool| {
+            pools.update(ledger, pool, at_version(resource_version.as_ref()), |pool| {
                 annotate(pool, annotations::ROLLOUT_STOPPED, revision.as_deref());
             })
         }
@@ -114,6 +112,11 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
             machines.delete(ledger, machine, Expect { uid: Some(wanted), version: None })
         }
     }
+}
+
+/// The precondition of a write over a version, if it names one.
+fn at_version(version: Option<&String>) -> Expect<'_> {
+    Expect { version: version.map(String::as_str), uid: None }
 }
 
 /// Sets an annotation, or takes it off.

@@ -56,19 +56,13 @@ impl Invariants {
         // A preview makes a version with the newest token and the content of before, and so does a pool whose next launch
         // template waits.
         let previews = inner.begun.previews();
-        let renews = self.renews(inner, &template, data, description);
+        let renews = Self::renews(inner, &template, data, description);
         let state = Self::state_with(inner, data.user_data.expose()).filter(|_| !previews && !renews);
         inner.current.states.entry((template.id, description.clone())).or_insert(state);
     }
 
     /// Whether a version has the content of an earlier one, although another is desired.
-    fn renews(
-        &self,
-        inner: &Inner,
-        template: &TemplateDump,
-        data: &LaunchTemplateData,
-        description: &str,
-    ) -> bool {
+    fn renews(inner: &Inner, template: &TemplateDump, data: &LaunchTemplateData, description: &str) -> bool {
         let Some((object, _)) = inner.begun.both() else { return false };
         let spec = &object.spec.machine;
         if spec.image.id.as_ref().is_some_and(|image| *image != data.image_id) {

@@ -1,7 +1,11 @@
 //! Launches that fail are reported.
 
-use capasg_api::conditions::{self, SCALING_HEALTHY};
+use capasg_api::{
+    conditions::{self, SCALING_HEALTHY},
+    names::{annotations, tags},
+};
 use chrono::{DateTime, TimeDelta, Utc};
+use kube::ResourceExt;
 
 use super::state::{Inner, Invariants};
 use crate::Pool;
@@ -49,9 +53,15 @@ impl Invariants {
         if !self.is_reconciled(pool) {
             return false;
         }
-        let status = self.api.state().pools.get(&pool.key).and_then(|pool| pool.status.clone());
+        let Some(object) = self.api.state().pools.get(&pool.key) else { return false };
+        let owner = object.annotations().get(annotations::OWNER_ID);
+        let status = &object.status;
         let told = status.as_ref().and_then(|status| conditions::get(&status.conditions, SCALING_HEALTHY));
         if told.is_some_and(|told| told.status == "False") {
+            return false;
+        }
+        // Those of a group of others are not the pool's.
+        if owner.cloned() != self.simulator.tag_of(&self.at(&pool.group), &pool.group, tags::OWNER_ID) {
             return false;
         }
         let mut failed = self.simulator.failed_launches(&self.at(&pool.group), &pool.group);

@@ -2,12 +2,8 @@
 //! every death at launch, images that go away, versions that AWS does not know yet, a denial that lasts for hours. Each
 //! from a sequence of its own, so that stories without it stay as they are.
 
-use capasg_api::{
-    names::{annotations, machine_name, tags},
-    pool::RolloutType,
-};
-use capasg_fake_aws::{Fault, InstanceDump, Service, Tree, ec2::Image};
-use kube::ResourceExt;
+use capasg_api::{conditions::UP_TO_DATE, names::tags, pool::RolloutType, reasons::up_to_date};
+use capasg_fake_aws::{Fault, Service, Tree, ec2::Image};
 
 use super::{
     act::{Act, Field, Rejection, SpecEdit, Story},
@@ -276,17 +272,11 @@ pub(super) fn calm(world: &World, pool: &Pool) {
     }
 }
 
-/// What somebody attached is replaced at the next requested change (docs/users/rollouts.md): once the pool has recorded all of it, a
-/// user changes the image. Tells whether that was done.
-pub(super) fn change_for_attached(world: &mut World, pool: &Pool) -> bool {
-    let attached: Vec<InstanceDump> =
-        world.instances(pool).into_iter().filter(|one| one.template.is_none()).collect();
-    let machines = world.asg_machines(pool);
-    let is_recorded = |one: &InstanceDump| {
-        let machine = machines.get(&machine_name(&pool.key.name, &one.id));
-        machine.is_some_and(|machine| machine.annotations().contains_key(annotations::DESIRED_STATE))
-    };
-    if attached.is_empty() || !attached.iter().all(is_recorded) {
+/// Instances whose launch template is none of the pool's, or was deleted before their launch was recorded, are replaced at the next
+/// requested change (docs/users/terminations.md): once the pool reports them, a user changes the image. Tells whether that was
+/// done.
+pub(super) fn change_for_others(world: &mut World, pool: &Pool) -> bool {
+    if !world.says(pool, UP_TO_DATE, "Unknown", up_to_date::OTHER_LAUNCH_TEMPLATE) {
         return false;
     }
     let image = world.pool(pool).and_then(|own| own.spec.machine.image.id.clone());

@@ -131,7 +131,7 @@ async fn converge(world: &mut World, pool: &Pool, odd: bool) -> Result<()> {
     let mut changed = false;
     while let Some(lacks) = lacks(world, pool) {
         bring_back(world, pool);
-        if !changed && field::change_for_attached(world, pool) {
+        if !changed && field::change_for_others(world, pool) {
             changed = true;
             deadline = world.now() + within;
         }
@@ -220,7 +220,8 @@ fn settles(story: &Story) -> TimeDelta {
     // Where events come, what somebody else wrote is seen by polls that are minutes apart.
     let mut minutes = if story.setup.events { 8 } else { 3 };
     // What AWS rejected is tried again after 15 minutes at most.
-    if story.has(|act| matches!(act, Act::Outage(..))) {
+    let rejects = |act: &Act| matches!(act, Act::Outage(..) | Act::Field(Field::ImageGone(..)));
+    if story.has(rejects) {
         minutes += 15;
     }
     // That a launch template is gone is noticed within an hour, unless the pool needs it sooner.

@@ -149,7 +149,7 @@ async fn an_instance_of_a_version_of_others_is_replaced_by_the_next_change() -> 
         let data = Tree::new().with("UserData", "IyEvYmluL3NoCg==");
         let version = Tree::new()
             .with("LaunchTemplateId", template.as_str())
-            .with("SourceVersion", pinned.to_string())
+            .with("SourceVersion", pinned)
             .with("LaunchTemplateData", data);
         let made = world.aws(Service::Ec2, "CreateLaunchTemplateVersion", version)?;
         let made = made.at("LaunchTemplateVersion.VersionNumber").and_then(Tree::text).context("a number")?;
