@@ -7,9 +7,8 @@ use capasg_fake_aws::{Fault, Service, Tree, ec2::Image};
 
 use super::{
     act::{Act, Field, Rejection, SpecEdit, Story},
-    perform::people,
     placement::{Kind, gap, insert_some, one},
-    spec::{IMAGES, SUBNETS},
+    spec::{self, IMAGES, SUBNETS},
 };
 use crate::{Pool, Random, World, cloud::MANAGER};
 
@@ -275,13 +274,13 @@ pub(super) fn calm(world: &World, pool: &Pool) {
 /// Instances whose launch template is none of the pool's, or was deleted before their launch was recorded, are replaced at the next
 /// requested change (docs/users/terminations.md): once the pool reports them, a user changes the image. Tells whether that was
 /// done.
-pub(super) fn change_for_others(world: &mut World, pool: &Pool) -> bool {
+pub(super) fn change_for_others(world: &World, pool: &Pool) -> bool {
     if !world.says(pool, UP_TO_DATE, "Unknown", up_to_date::OTHER_LAUNCH_TEMPLATE) {
         return false;
     }
     let image = world.pool(pool).and_then(|own| own.spec.machine.image.id.clone());
     if let Some(other) = IMAGES.into_iter().find(|other| image.as_deref() != Some(*other)) {
-        people(world, pool, &Act::Spec(SpecEdit::Image(other)));
+        world.edit_pool(pool, |own| spec::apply(&mut own.spec, &SpecEdit::Image(other)));
     }
     true
 }

@@ -9,7 +9,6 @@ use chrono::TimeDelta;
 use super::{
     act::{Act, Story},
     placement::{gap, insert},
-    second_manager::Moves,
 };
 use crate::{Kind, Latency, Random, World};
 
@@ -44,25 +43,12 @@ pub(super) fn some(story: &mut Story) {
     }
 }
 
-fn latency(random: &Random, slow_millis: &[u64]) -> Latency {
+/// How long calls take.
+pub(super) fn latency(random: &Random, slow_millis: &[u64]) -> Latency {
     Latency {
         typical_millis: [20, 60, 150, 600][random.index(4)],
         slow_per_thousand: [0, 5, 20, 60][random.index(4)],
         slow_millis: slow_millis[random.index(slow_millis.len())],
-    }
-}
-
-/// Adds interruptions to moves: calls of both managers take time, and watches of the one that has the pool break.
-pub(super) fn some_of_moves(story: &mut Moves) {
-    let random = Random::new(story.seed ^ 0x0069_6e74_6572);
-    for setup in [&mut story.first, &mut story.second] {
-        setup.latency = Some(latency(&random, &[2_000, 8_000]));
-    }
-    for one in &mut story.moves {
-        if random.chance(30) {
-            let at = random.index(one.acts.len() + 1);
-            one.acts.insert(at, (gap(&random), Act::ListAgain(random.index(Kind::ALL.len()))));
-        }
     }
 }
 

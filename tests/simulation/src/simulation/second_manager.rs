@@ -9,7 +9,7 @@ use super::{
     placement::gap,
     spec::{self, IMAGES},
 };
-use crate::{Pair, Random, Setup, pool_spec};
+use crate::{Kind, Pair, Random, Setup, pool_spec};
 
 /// A story of moves, as its seed makes it.
 #[derive(Debug, Clone)]
@@ -67,9 +67,23 @@ impl Moves {
     pub fn with(seed: u64, are_interrupted: bool) -> Self {
         let mut story = Self::of(seed);
         if are_interrupted {
-            interruptions::some_of_moves(&mut story);
+            story.interrupt();
         }
         story
+    }
+
+    /// Calls of both managers take time, and watches of the one that has the pool break.
+    fn interrupt(&mut self) {
+        let random = Random::new(self.seed ^ 0x0069_6e74_6572);
+        for setup in [&mut self.first, &mut self.second] {
+            setup.latency = Some(interruptions::latency(&random, &[2_000, 8_000]));
+        }
+        for one in &mut self.moves {
+            if random.chance(30) {
+                let at = random.index(one.acts.len() + 1);
+                one.acts.insert(at, (gap(&random), Act::ListAgain(random.index(Kind::ALL.len()))));
+            }
+        }
     }
 
     /// The story of a seed.
