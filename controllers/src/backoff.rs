@@ -82,7 +82,7 @@ impl Failures {
 }
 
 /// How old the `now` of a decision may be when its calls are made.
-const DECISION: TimeDelta = TimeDelta::minutes(5);
+pub const DECISION: TimeDelta = TimeDelta::minutes(5);
 
 /// How long until a moment; `None` once it has passed. Much more than `longest` is left only if the clock was set back: then
 /// nobody waits for it.

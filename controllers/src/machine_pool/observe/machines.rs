@@ -19,7 +19,7 @@ use crate::machine_pool::model::{Machines, PoolObjects};
 /// A LIST failed.
 pub async fn live_machines(context: &Context, objects: &PoolObjects) -> Result<Machines, KubeError> {
     let cached = context.kubernetes.asg_machines(&objects.key);
-    let Some(scope) = scope(objects, &cached) else { return Ok(cached_machines(context, objects)) };
+    let Some(scope) = scope(objects, &cached) else { return Ok(ours(objects, cached, Vec::new())) };
     let machines = context.kubernetes.list_machines(&scope).await?;
     let mut asg_machines = context.kubernetes.list_asg_machines(&scope).await?;
     // A user may have edited the labels that the list selects by; the cache selects by owner.

@@ -204,8 +204,8 @@ async fn provider_ids(
 }
 
 /// Writes the status if it differs. It must not overwrite a newer one if most of it is as it was read (`repeats`), if the
-/// caches of a new leader may not show yet what the previous one recorded in it, or if it does not report the pool as provisioned: a write of an earlier process that arrives late must not take that back
-/// (B5).
+/// caches of a new leader may not show yet what the previous one recorded in it, or if it does not report the pool as
+/// provisioned: a write of an earlier process that arrives late must not take that back (B5).
 async fn write_status(
     context: &Context,
     objects: &PoolObjects,

@@ -23,7 +23,7 @@ use crate::machine_pool::report::node_capacity::not_offered;
 use crate::machine_pool::report::nodes::Nodes;
 use crate::machine_pool::report::rollout_conditions;
 use crate::machine_pool::report::scaling_healthy::scaling_healthy;
-use crate::machine_pool::report::text::{failure_message, join_some, some_of, tags_text};
+use crate::machine_pool::report::text::{failure_message, failures_message, join_some, some_of, tags_text};
 
 /// Every condition of the pool except `Ready`, which summarizes them.
 #[must_use]
@@ -101,14 +101,13 @@ fn launch_template(input: &Input<'_>, memory: &PoolMemory) -> Finding {
         let message = format!("{}.", not_owned(input, "launch template", name, &tags, "another name"));
         return finding(Status::False, launch_template_ready::REJECTED, message);
     }
-    if let Some((subject, failed)) = memory.failed_calls.about(CallTopic::LaunchTemplate) {
+    if let Some((failed, message)) = failures_message(memory, CallTopic::LaunchTemplate) {
         let reason = if failed.is_rejected {
             launch_template_ready::REJECTED
         } else {
             launch_template_ready::CALL_FAILED
         };
-        let others = memory.failed_calls.in_addition(CallTopic::LaunchTemplate);
-        return finding(Status::False, reason, failure_message(subject, failed) + &others);
+        return finding(Status::False, reason, message);
     }
     match input.observed.map(|o| (&o.template, pinned_version(o))) {
         None | Some((Known::Unread(_), _)) => Finding::not_yet_reported(LAUNCH_TEMPLATE_READY),
@@ -194,14 +193,13 @@ fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
         }
         _ => {}
     }
-    if let Some((subject, failed)) = memory.failed_calls.about(CallTopic::Group) {
+    if let Some((failed, message)) = failures_message(memory, CallTopic::Group) {
         let reason = match failed.error.subject() {
             _ if !failed.is_rejected => group_ready::CALL_FAILED,
             ErrorSubject::Subnet => group_ready::SUBNET_NOT_FOUND,
             ErrorSubject::Other => group_ready::REJECTED,
         };
-        let others = memory.failed_calls.in_addition(CallTopic::Group);
-        return no(reason, failure_message(subject, failed) + &others);
+        return no(reason, message);
     }
     if let Some(message) = memory.recent_writes.without_effect(CallTopic::Group) {
         return no(group_ready::CHANGE_WITHOUT_EFFECT, message);

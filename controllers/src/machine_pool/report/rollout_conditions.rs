@@ -34,8 +34,8 @@ pub(super) fn up_to_date(input: &Input<'_>) -> Finding {
         if unknown.is_empty() {
             let ids: Vec<String> = others.iter().cloned().collect();
             let message = format!(
-                "{} launched from no known version of the launch template of the pool: {}. The next change of the desired state replaces \
-                 them; annotation {} of an ASGMachine replaces its instance at once.",
+                "{} launched from no known version of the launch template of the pool: {}. The next change of the \
+                 desired state replaces them; annotation {} of an ASGMachine replaces its instance at once.",
                 if ids.len() == 1 {
                     "1 instance was".to_owned()
                 } else {

@@ -14,7 +14,7 @@ use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::memory::launch_watch::Blocked;
 use crate::machine_pool::model::{ReplicaOwner, counted, instances, is_or_are, replicas};
 use crate::machine_pool::report::input::Input;
-use crate::machine_pool::report::text::failure_message;
+use crate::machine_pool::report::text::failures_message;
 
 /// Names at most this many places in a message.
 const PLACES: usize = 6;
@@ -76,15 +76,14 @@ pub fn last_failure(blocked: &Blocked) -> LaunchFailureStatus {
 #[must_use]
 pub fn scaling_healthy(input: &Input<'_>, memory: &PoolMemory) -> Finding {
     let no = |reason, message| Finding::new(SCALING_HEALTHY, false, reason, message);
-    if let Some((subject, failed)) = memory.failed_calls.about(CallTopic::Scaling) {
+    if let Some((failed, message)) = failures_message(memory, CallTopic::Scaling) {
         let reason = match failed.error.class {
             _ if !failed.is_rejected => scaling_healthy::CALL_FAILED,
             ErrorClass::Quota => scaling_healthy::QUOTA_EXCEEDED,
             ErrorClass::Capacity => scaling_healthy::INSUFFICIENT_CAPACITY,
             _ => scaling_healthy::REJECTED,
         };
-        let others = memory.failed_calls.in_addition(CallTopic::Scaling);
-        return no(reason, failure_message(subject, failed) + &others);
+        return no(reason, message);
     }
     if let Some(message) = memory.recent_writes.without_effect(CallTopic::Scaling) {
         return no(scaling_healthy::CHANGE_WITHOUT_EFFECT, message);

@@ -3,7 +3,8 @@
 use capasg_api::names::tags::OWNER_ID;
 use capasg_cloud::{CloudError, ErrorClass};
 
-use crate::machine_pool::model::call_kind::CallSubject;
+use crate::machine_pool::model::PoolMemory;
+use crate::machine_pool::model::call_kind::{CallSubject, CallTopic};
 use crate::machine_pool::model::memory::failed_calls::FailedCall;
 use crate::machine_pool::model::other_tags::OtherTags;
 
@@ -13,6 +14,12 @@ const NAMES: usize = 5;
 /// The message for a call that AWS rejects, or that has failed for some time.
 pub(super) fn failure_message(subject: &CallSubject, failed: &FailedCall) -> String {
     if failed.is_rejected { rejection_message(&failed.error) } else { subject.failure(&failed.error) }
+}
+
+/// The first failing call about this, and the message for it and the others.
+pub(super) fn failures_message(memory: &PoolMemory, topic: CallTopic) -> Option<(&FailedCall, String)> {
+    let (subject, failed) = memory.failed_calls.about(topic)?;
+    Some((failed, failure_message(subject, failed) + &memory.failed_calls.in_addition(topic)))
 }
 
 /// The message for a call that AWS rejects, with what to do about it.

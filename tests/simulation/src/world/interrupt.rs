@@ -57,7 +57,7 @@ impl World {
 
     /// The process is killed, and another follows on a host whose clock is off.
     pub fn restart_with_clock_off(&mut self, off: TimeDelta) {
-        self.clock.set_off(off);
+        self.set_clock_off(off);
         self.restart();
     }
 }

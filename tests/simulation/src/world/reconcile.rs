@@ -72,7 +72,7 @@ impl World {
             let is_woken = self.queue.contains_key(pool);
             // The journal does not tell the writes of another pool that was reconciled meanwhile.
             let is_alone = self.running.reconciles() == 0
-                && self.last_reconciles.iter().rev().take(20).all(|(_, ended)| *ended < attempt.began);
+                && self.last_reconciles.last().is_none_or(|(_, ended)| *ended < attempt.began);
             if attempt.is_resync && !attempt.was_to_wake && !is_woken && is_alone {
                 let written = self.api.state().ledger.last_version() - attempt.version;
                 let made = self.journal.since(attempt.writes);
