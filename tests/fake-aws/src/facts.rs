@@ -1,6 +1,9 @@
 //! The official service model's names, types and required members, by which both edges of the core are checked.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::LazyLock,
+};
 
 use serde::Deserialize;
 
@@ -27,7 +30,8 @@ pub struct ServiceFacts {
     pub namespace: String,
     /// Input and output shapes by operation.
     pub operations: BTreeMap<String, OperationFacts>,
-    shapes: BTreeMap<String, ShapeFacts>,
+    /// Looked up for every member of every reply.
+    shapes: HashMap<String, ShapeFacts>,
 }
 
 /// Shapes of one operation.

@@ -71,7 +71,7 @@ impl Simulator {
         if policies.is_empty() {
             world.iam.policies.remove(arn);
         } else {
-            world.iam.policies.insert(arn.to_owned(), policies);
+            world.iam.policies.insert(arn.to_owned(), policies.into());
         }
         Ok(())
     }

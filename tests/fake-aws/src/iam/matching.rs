@@ -2,6 +2,9 @@
 
 /// Whether a text matches a pattern, in which `*` stands for any characters and `?` for one.
 pub(super) fn like(pattern: &str, text: &str) -> bool {
+    if !pattern.contains(['*', '?']) {
+        return pattern == text;
+    }
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut at, mut next) = (0, 0);
     // Where the last `*` is, and what of the text it stands for so far ends.

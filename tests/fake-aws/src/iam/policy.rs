@@ -155,16 +155,15 @@ impl Statement {
             sid: members.get("Sid").and_then(Value::as_str).unwrap_or_default().to_owned(),
             allows,
             principals,
-            actions: Matcher::parse(members, "Action")?.ok_or("Action is missing")?,
+            actions: Matcher::parse(members, "Action")?.ok_or("Action is missing")?.in_lower_case(),
             resources,
             conditions: members.get("Condition").map(Condition::parse_all).transpose()?.unwrap_or_default(),
         })
     }
 
     fn holds(&self, request: &Request) -> bool {
-        // Names of actions are not case sensitive; ARNs are.
         let action = request.action.to_lowercase();
-        self.actions.matches(|pattern| matching::like(&pattern.to_lowercase(), &action))
+        self.actions.matches(|pattern| matching::like(pattern, &action))
             && self.resources.as_ref().is_none_or(|resources| {
                 resources.matches(|pattern| pattern == "*" || matching::arn_like(pattern, &request.resource))
             })
@@ -189,6 +188,14 @@ impl Matcher {
             (None, None) => return Ok(None),
         };
         Ok(Some(Self { negated, patterns: texts(value)? }))
+    }
+
+    /// Names of actions are not case sensitive; ARNs are.
+    fn in_lower_case(mut self) -> Self {
+        for pattern in &mut self.patterns {
+            *pattern = pattern.to_lowercase();
+        }
+        self
     }
 
     fn matches(&self, is_hit: impl Fn(&str) -> bool) -> bool {

@@ -1,6 +1,9 @@
 //! What is kept about identities.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     policy::{Policy, Request},
@@ -24,7 +27,7 @@ pub(crate) struct Iam {
     /// Roles by `system:serviceaccount:<namespace>:<name>`, as EKS Pod Identity associates them.
     pub(crate) associations: BTreeMap<String, String>,
     /// Of users and roles, by ARN; who has none may do everything.
-    pub(crate) policies: BTreeMap<String, Vec<Policy>>,
+    pub(crate) policies: BTreeMap<String, Arc<[Policy]>>,
     /// What was asked of the policies of each of them, once a test wants to know.
     pub(crate) asked: Option<BTreeMap<String, BTreeSet<Request>>>,
     /// ARNs of roles, by account and instance profile.

@@ -53,7 +53,9 @@ impl Invariants {
         write: &Write,
     ) {
         let Write::TerminateInstances { group, .. } = write else { return };
-        let Some(cluster) = Self::pool_of_group(inner, group).map(|pool| pool.cluster) else { return };
+        let Some(cluster) = Self::pool_of_group(inner, group).map(|pool| pool.cluster.clone()) else {
+            return;
+        };
         let Some(since) = inner.paused.clusters.get(&cluster).copied() else { return };
         let is_paused = self.api.state().clusters.get(&cluster).is_some_and(|cluster| cluster.is_paused());
         if is_paused && since < inner.begun.at {

@@ -49,7 +49,7 @@ pub struct Invariants {
 /// What was seen so far.
 #[derive(Default)]
 pub(super) struct Inner {
-    pub(super) pools: Vec<Pool>,
+    pub(super) pools: Vec<Arc<Pool>>,
     pub(super) broken: Vec<Violation>,
     pub(super) trace: Trace,
     pub(super) exempt: Exemptions,
@@ -109,7 +109,7 @@ impl Invariants {
     }
 
     pub(crate) fn watch(&self, pool: &Pool) {
-        self.inner().pools.push(pool.clone());
+        self.inner().pools.push(Arc::new(pool.clone()));
     }
 
     /// The group of a pool is in another account.
@@ -167,8 +167,11 @@ impl Invariants {
     }
 
     /// The pool that a Machine belongs to, by its name.
-    pub(super) fn pool_of_machine(inner: &Inner, machine: &ObjectKey) -> Option<Pool> {
-        inner.pools.iter().find(|pool| machine.name.starts_with(&format!("{}-i-", pool.key.name))).cloned()
+    pub(super) fn pool_of_machine(inner: &Inner, machine: &ObjectKey) -> Option<Arc<Pool>> {
+        let is_of = |pool: &&Arc<Pool>| {
+            machine.name.strip_prefix(&pool.key.name).is_some_and(|id| id.starts_with("-i-"))
+        };
+        inner.pools.iter().find(is_of).cloned()
     }
 
     /// What the account holds in the region.
@@ -177,7 +180,7 @@ impl Invariants {
     }
 
     /// The pool of a group.
-    pub(super) fn pool_of_group(inner: &Inner, group: &str) -> Option<Pool> {
+    pub(super) fn pool_of_group(inner: &Inner, group: &str) -> Option<Arc<Pool>> {
         inner.pools.iter().find(|pool| pool.group == group).cloned()
     }
 }
