@@ -54,13 +54,15 @@ pub(super) const STATE_REASONS: [(&str, LaunchBlocker); 10] = [
 ];
 
 /// EC2's codes, the part before a dot where there are several of a kind. They win over phrases.
-const CODES: [(&str, LaunchBlocker); 23] = [
+const CODES: [(&str, LaunchBlocker); 24] = [
     ("InsufficientInstanceCapacity", Is::Capacity),
     ("InsufficientHostCapacity", Is::Capacity),
     ("InsufficientCapacity", Is::Capacity),
     ("UnfulfillableCapacity", Is::Capacity),
     ("ReservationCapacityExceeded", Is::Capacity),
     ("SpotMaxPriceTooLow", Is::SpotPrice),
+    // Throttling, which is no quota that a user can raise.
+    ("RequestLimitExceeded", Is::Unknown),
     ("VcpuLimitExceeded", Is::Quota),
     ("InstanceLimitExceeded", Is::Quota),
     ("MaxSpotInstanceCountExceeded", Is::Quota),
@@ -122,7 +124,11 @@ const PHRASES: [(&str, LaunchBlocker); 36] = [
 ];
 
 /// How groups with a mixed instances policy introduce the code.
-const MIXED: [&str; 2] = ["Could not launch On-Demand Instances.", "Could not launch Spot Instances."];
+pub(super) const MIXED: [&str; 2] =
+    ["Could not launch On-Demand Instances.", "Could not launch Spot Instances."];
+
+/// How Auto Scaling introduces what EC2 says of the launch template of a group.
+const VALIDATED: &str = "You must use a valid fully-formed launch template.";
 
 impl LaunchBlocker {
     /// What AWS's message means.
@@ -146,6 +152,13 @@ impl LaunchBlocker {
         }
         let lower = message.to_ascii_lowercase();
         PHRASES.iter().find(|(part, _)| lower.contains(part)).map_or(Self::Unknown, |(_, blocker)| *blocker)
+    }
+
+    /// What an answer to a call about the group means that AWS gives in the words of EC2, which validates what the group
+    /// launches; none for any other answer.
+    #[must_use]
+    pub fn of_answer(message: &str) -> Option<Self> {
+        message.trim_start().strip_prefix(VALIDATED).map(|rest| Self::of(rest.trim_start()))
     }
 
     /// What a user can do, one sentence.

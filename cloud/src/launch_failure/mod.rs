@@ -39,7 +39,7 @@ pub struct LaunchFailure {
 impl LaunchFailure {
     /// The failure that an activity reports; `None` if it reports none. A cancelled launch is one if its instance died: the
     /// message has the reason of the termination, which is not a call of a user or of this controller, or the table knows
-    /// it. Otherwise a scale-in called the launch off.
+    /// it, or it says that the launch failed. Otherwise a scale-in called the launch off.
     #[must_use]
     pub fn of(activity: &ScalingActivity) -> Option<Self> {
         let failed = matches!(activity.status, ActivityStatus::Failed | ActivityStatus::Cancelled);
@@ -50,7 +50,7 @@ impl LaunchFailure {
         let message = status.strip_suffix(TAIL).unwrap_or(status).trim_end();
         let blocker = LaunchBlocker::of(message);
         let is_failure = activity.status != ActivityStatus::Cancelled
-            || state_reason::died(message).unwrap_or(blocker != LaunchBlocker::Unknown);
+            || state_reason::died(message).unwrap_or(blocker != LaunchBlocker::Unknown || says_so(status));
         if !is_failure {
             return None;
         }
@@ -66,6 +66,11 @@ impl LaunchFailure {
             at: activity.started_at,
         })
     }
+}
+
+/// Whether a message says that a launch failed.
+fn says_so(status: &str) -> bool {
+    status.ends_with(TAIL) || blocker::MIXED.iter().any(|introduction| status.starts_with(introduction))
 }
 
 /// `sufficient <type> capacity`, `requested instance type (<type>)`.

@@ -304,6 +304,42 @@ fn a_launch_that_was_called_off_counts_only_with_known_words() {
     let kms =
         LaunchFailure::of(&activity("Cancelled", "Client.InternalError: Client error on launch.")).unwrap();
     assert_eq!(kms.blocker, Is::Encryption);
+    for (message, reported) in [
+        (
+            "Your account is currently blocked. Launching EC2 instance failed.",
+            "Your account is currently blocked.",
+        ),
+        (
+            "Could not launch On-Demand Instances. PendingVerification - Your request is being validated.",
+            "Could not launch On-Demand Instances. PendingVerification - Your request is being validated.",
+        ),
+    ] {
+        let failure = LaunchFailure::of(&activity("Cancelled", message)).unwrap();
+        assert_eq!((failure.blocker, failure.message.as_str()), (Is::Unknown, reported));
+    }
+}
+
+#[test]
+fn what_ec2_says_of_a_launch_template_is_classified_without_its_introduction() {
+    let of = |rest: &str| {
+        LaunchBlocker::of_answer(&format!("You must use a valid fully-formed launch template. {rest}"))
+    };
+    let limit = "You have requested more instances (6) than your current instance limit of 4 allows. Visit \
+                 http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.";
+    assert_eq!(of(limit), Some(Is::Quota));
+    assert_eq!(of("The image id '[ami-0a1b2c3d]' does not exist"), Some(Is::Image));
+    assert_eq!(of("Invalid IAM Instance Profile name"), Some(Is::Role));
+    assert_eq!(
+        of("In order to use this AWS Marketplace product you need to accept terms"),
+        Some(Is::Unknown)
+    );
+    assert_eq!(LaunchBlocker::of_answer("The image id '[ami-0a1b2c3d]' does not exist"), None);
+}
+
+#[test]
+fn throttling_is_no_quota() {
+    let message = "Could not launch On-Demand Instances. RequestLimitExceeded - Request limit exceeded.";
+    assert_eq!(LaunchBlocker::of(message), Is::Unknown);
 }
 
 #[test]

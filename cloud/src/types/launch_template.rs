@@ -57,8 +57,8 @@ pub struct LaunchTemplateData {
     pub user_data: UserData,
     /// `TagSpecifications` of instances, their volumes and network interfaces.
     pub tags: BTreeMap<String, String>,
-    /// Whether groups may launch Spot Instances from it, so that `TagSpecifications` contain Spot Instance requests: AWS
-    /// may reject these for other launches.
+    /// Whether groups launch nothing but Spot Instances from it, so that `TagSpecifications` contain Spot Instance requests:
+    /// EC2 rejects these for other launches.
     pub spot: bool,
 }
 

@@ -10,17 +10,31 @@ use capasg_cloud::{ActivityStatus, Result, ScalingActivity, zone_and_subnet};
 
 use crate::{call::call, message, time::instant};
 
-/// The newest page is enough to see what fails now.
+/// A page with finished activities is enough to see what fails now.
 const MAX_ACTIVITIES: i32 = 50;
+/// At most this many pages of activities in progress are skipped.
+const MAX_PAGES: usize = 4;
 
-/// `DescribeScalingActivities`, newest first (AWS lists running ones before).
+/// `DescribeScalingActivities`, newest first. AWS lists those in progress before, which may fill pages: a large instance
+/// refresh terminates many instances at the same time.
 pub(crate) async fn describe(client: &Client, group: &str) -> Result<Vec<ScalingActivity>> {
     let api = "DescribeScalingActivities";
-    let request =
-        client.describe_scaling_activities().auto_scaling_group_name(group).max_records(MAX_ACTIVITIES);
-    let reply = call(api, request.send()).await?;
-    let mut denied =
-        reply.activities().iter().filter_map(Activity::status_message).filter_map(message::encoded_details);
+    let (mut listed, mut token): (Vec<Activity>, Option<String>) = (Vec::new(), None);
+    for _ in 0..MAX_PAGES {
+        let request = client
+            .describe_scaling_activities()
+            .auto_scaling_group_name(group)
+            .max_records(MAX_ACTIVITIES)
+            .set_next_token(token);
+        let reply = call(api, request.send()).await?;
+        token = reply.next_token().map(str::to_owned);
+        listed.extend(reply.activities.unwrap_or_default());
+        let is_finished = |activity: &Activity| activity.end_time().is_some();
+        if token.is_none() || listed.iter().any(is_finished) {
+            break;
+        }
+    }
+    let mut denied = listed.iter().filter_map(Activity::status_message).filter_map(message::encoded_details);
     if let Some(encoded_message) = denied.next() {
         tracing::info!(
             group,
@@ -28,7 +42,7 @@ pub(crate) async fn describe(client: &Client, group: &str) -> Result<Vec<Scaling
             "AWS denied a launch: aws sts decode-authorization-message shows the policy that denies it"
         );
     }
-    let mut activities: Vec<ScalingActivity> = reply.activities().iter().filter_map(activity).collect();
+    let mut activities: Vec<ScalingActivity> = listed.iter().filter_map(activity).collect();
     activities.sort_by_key(|activity| Reverse(activity.started_at));
     Ok(activities)
 }
