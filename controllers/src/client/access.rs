@@ -61,13 +61,14 @@ impl References {
         &self.namespaces.aws_provider
     }
 
-    /// The version of a kind that the API server prefers, read once for each kind.
-    async fn version_of(&self, group: &str, kind: &str) -> Result<String> {
+    fn known_version(&self, group: &str, kind: &str) -> Option<String> {
         let key = (group.to_owned(), kind.to_owned());
-        let known = self.versions.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-        if let Some(version) = known {
-            return Ok(version);
-        }
+        self.versions.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
+    }
+
+    /// Reads the version of a kind that the API server prefers.
+    async fn discover_version(&self, group: &str, kind: &str) -> Result<String> {
+        let key = (group.to_owned(), kind.to_owned());
         let what = || format!("discovering {kind} of {group}");
         let found = kube::discovery::group(&self.client, group).await.map_err(|e| port_error(what(), &e))?;
         let version =
@@ -91,10 +92,32 @@ impl References {
         if !is_object_name(&key.name) {
             return Ok(None);
         }
-        let version = self.version_of(api_group, kind).await?;
+        let known = self.known_version(api_group, kind);
+        if let Some(version) = &known
+            && let Some(spec) = self.spec_at(version, api_group, kind, key).await?
+        {
+            return Ok(Some(spec));
+        }
+        // The API server answers for a version that it does not serve any more as for an object that does not exist: the
+        // provider of the kind may have been upgraded.
+        let version = self.discover_version(api_group, kind).await?;
+        if known.as_ref() == Some(&version) {
+            return Ok(None);
+        }
+        self.spec_at(&version, api_group, kind, key).await
+    }
+
+    /// The spec of an object in a namespace, in this version of its kind.
+    async fn spec_at(
+        &self,
+        version: &str,
+        api_group: &str,
+        kind: &str,
+        key: &ObjectKey,
+    ) -> Result<Option<Value>> {
         let reference =
             ContractReference { api_group: api_group.into(), kind: kind.into(), name: key.name.clone() };
-        let resource = bootstrap_resource(&reference, &version);
+        let resource = bootstrap_resource(&reference, version);
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.namespace, &resource);
         let found =
             api.get_opt(&key.name).await.map_err(|e| port_error(format!("reading {kind} {key}"), &e))?;

@@ -51,15 +51,27 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format of a Secret whose key `format` holds this.
+    /// The format of a Secret with this data, whose key `format` holds this. Data without a format is that of cloud-init,
+    /// unless it is an Ignition config, a JSON object with this member.
     #[must_use]
-    pub fn named(format: Option<&str>) -> Self {
+    pub fn of(data: &[u8], format: Option<&str>) -> Self {
         match format.map(str::trim) {
+            None | Some("") if is_ignition(data) => Self::Ignition,
             None | Some("" | "cloud-config") => Self::CloudConfig,
             Some("ignition") => Self::Ignition,
             Some(other) => Self::Other(other.to_owned()),
         }
     }
+}
+
+/// Whether data is a JSON object with the member `ignition`.
+fn is_ignition(data: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Config {
+        #[serde(rename = "ignition")]
+        _ignition: serde::de::IgnoredAny,
+    }
+    serde_json::from_slice::<Config>(data).is_ok()
 }
 
 /// Bootstrap data that is larger than AWS accepts, as a condition describes it.

@@ -49,6 +49,13 @@ impl ResolvedImage {
         devices.any(|device| is_same_device(&device.device_name, device_name))
     }
 
+    /// Whether it maps a volume of the instance store to the device of exactly this name.
+    #[must_use]
+    pub fn maps_instance_store(&self, device_name: &str) -> bool {
+        let mut devices = self.block_devices.iter().filter(|device| device.virtual_name.is_some());
+        devices.any(|device| device.device_name == device_name)
+    }
+
     fn root(&self) -> Option<(&str, &ImageVolume)> {
         let by_name = self.volumes().find(|(name, _)| *name == self.root_device);
         by_name.or_else(|| self.volumes().find(|(name, _)| self.is_root(name)))

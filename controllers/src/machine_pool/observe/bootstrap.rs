@@ -67,7 +67,7 @@ impl Bootstrap {
             rotates,
             spec,
         };
-        let (raw, format) = (read.value.len(), Format::named(read.format.as_deref()));
+        let (raw, format) = (read.value.len(), Format::of(&read.value, read.format.as_deref()));
         let on_windows = on_windows(raw, &format, || source(owner, name));
         let encoded = encode(read.value, &format)
             .map_err(|size| BootstrapProblem::TooLarge { size, source: source(owner, name) })?;

@@ -89,7 +89,7 @@ mod tests {
             ("ignition", "Ignition does not support compressed user data"),
             ("talos", "the controller does not compress data of format talos"),
         ] {
-            let format = Format::named(Some(name));
+            let format = Format::of(b"{}", Some(name));
             let data = vec![b'{'; USER_DATA_LIMIT];
             assert_eq!(encode(data.clone(), &format), Ok(data));
             let message = encode(vec![b'{'; USER_DATA_LIMIT + 1], &format).unwrap_err().to_string();
@@ -103,9 +103,21 @@ mod tests {
     #[test]
     fn h1_no_format_is_cloud_init_s() {
         for name in [None, Some(""), Some("cloud-config"), Some("cloud-config\n")] {
-            assert_eq!(Format::named(name), INIT);
+            assert_eq!(Format::of(b"#cloud-config", name), INIT);
         }
-        assert_eq!(Format::named(Some("ignition")), Format::Ignition);
+        assert_eq!(Format::of(b"", Some("ignition")), Format::Ignition);
+    }
+
+    #[test]
+    fn h1_an_ignition_config_without_a_format_is_ignition() {
+        let config = br#"{"ignition": {"version": "3.4.0"}, "storage": {}}"#;
+        for name in [None, Some("")] {
+            assert_eq!(Format::of(config, name), Format::Ignition);
+        }
+        assert_eq!(Format::of(config, Some("cloud-config")), INIT, "what a Secret says holds");
+        for other in [&b"{\"runcmd\": []}"[..], b"ignition: {}", b"{\"ignition\": {", b"[]"] {
+            assert_eq!(Format::of(other, None), INIT, "{other:?}");
+        }
     }
 
     #[test]

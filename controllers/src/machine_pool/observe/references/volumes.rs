@@ -64,7 +64,21 @@ fn conflict(machine: &MachineTemplate, image: &ResolvedImage) -> Option<Conflict
         ),
         is_rejected: name == image.root_device,
     });
-    of_root.or_else(|| {
+    // EC2 rejects a snapshot for a device that the image maps to the instance store.
+    let of_instance_store = || {
+        let mut volumes = machine.data_volumes.iter().filter(|volume| volume.snapshot_id.is_some());
+        let name =
+            volumes.find(|volume| image.maps_instance_store(&volume.device_name))?.device_name.as_str();
+        Some(Conflict {
+            message: format!(
+                "spec.machine.dataVolumes has {name} with a snapshotID, and image {} maps this device to a volume of the \
+                 instance store. Use another device name.",
+                image.id
+            ),
+            is_rejected: true,
+        })
+    };
+    of_root.or_else(of_instance_store).or_else(|| {
         let other = |name: &str| {
             let mut volumes = image.other_volumes().map(|(of_image, _)| of_image);
             let of_image = volumes.find(|of_image| *of_image != name && is_same_device(of_image, name))?;
@@ -239,6 +253,13 @@ mod tests {
         store.block_devices[1].volume = None;
         store.block_devices[1].virtual_name = Some("ephemeral0".to_owned());
         assert_eq!(conflict_of(&["/dev/sdb"], &store), None);
+        assert_eq!(conflict_of(&["/dev/xvdb"], &store), None, "an EBS volume instead");
+        let of_snapshot = conflict(&machine(&[("/dev/xvdb", Some(100), Some("snap-1"))]), &store).unwrap();
+        assert!(
+            of_snapshot.is_rejected && of_snapshot.message.contains("instance store"),
+            "{}",
+            of_snapshot.message
+        );
     }
 
     #[test]
