@@ -396,7 +396,7 @@ fn names_of_cluster_scoped_objects_begin_with_the_namespace() {
         "ValidatingAdmissionPolicyBinding",
     ] {
         let objects = of_kind(kind);
-        assert_eq!(objects.len(), 1, "{kind}");
+        assert!(!objects.is_empty(), "{kind}");
         for object in objects {
             let name = object["metadata"]["name"].as_str().unwrap();
             assert!(name.starts_with(OF_NAMESPACE), "{name} would stay behind `clusterctl delete`");

@@ -334,6 +334,11 @@ pub mod nodes_ready {
     ///
     /// Remedy: `kubectl describe machine`.
     pub const MACHINE_NOT_READY: &str = "MachineNotReady";
+    /// The API server has rejected a write about Machines, ASGMachines or the pool for minutes: an admission policy, a webhook or
+    /// a quota. The message has its words.
+    ///
+    /// Remedy: allow the write that the message names, or raise the quota; the controller repeats it.
+    pub const WRITE_REJECTED: &str = "WriteRejected";
     /// Cluster API does not know whether Nodes are ready: the control plane is not initialized, or the API server of
     /// the workload cluster does not answer.
     ///

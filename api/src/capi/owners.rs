@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use kube::Resource;
 
 use super::GROUP;
-use crate::{ASGMachine, ASGMachinePool};
+use crate::{ASGMachine, ASGMachinePool, names::machine_name};
 
 /// The `MachinePool` that controls a pool; a pool without one is not reconciled (C1). A Cluster as the only owner, which the
 /// topology controller sets first, does not count (J5).
@@ -23,6 +23,16 @@ pub fn machine_owner(machine: &ASGMachine) -> Option<&OwnerReference> {
 #[must_use]
 pub fn pool_owner_of_machine(machine: &ASGMachine) -> Option<&OwnerReference> {
     references(&machine.metadata).iter().find(|owner| is(owner, crate::GROUP, "ASGMachinePool"))
+}
+
+/// Whether an `ASGMachine` belongs to the pool of this name in its namespace: by its owner reference, or, if it references no
+/// pool, by its own name, which a pool gives to one instance alone (D5). Tools that restore backups remove owner references.
+#[must_use]
+pub fn belongs_to_pool(machine: &ASGMachine, pool: &str) -> bool {
+    match pool_owner_of_machine(machine) {
+        Some(owner) => owner.name == pool,
+        None => machine.metadata.name.as_deref() == Some(&machine_name(pool, &machine.spec.instance_id)),
+    }
 }
 
 /// The reference from an `ASGMachine` to its pool. It is not a controller reference, since core's Machine is the controller

@@ -107,6 +107,7 @@ fn stalls(conditions: &[Condition], type_: &str) -> bool {
             nodes_ready::NODE_DELETED,
             nodes_ready::NODE_NOT_READY,
             nodes_ready::MACHINE_NOT_READY,
+            nodes_ready::WRITE_REJECTED,
         ],
         UP_TO_DATE => &[
             up_to_date::PROGRESS_DEADLINE_EXCEEDED,

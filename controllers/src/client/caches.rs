@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use capasg_api::{
     ASGGuard, ASGIdentity, ASGMachine, ASGMachinePool,
-    capi::{Cluster, Machine, MachinePool, pool_owner_of_machine},
+    capi::{Cluster, Machine, MachinePool, belongs_to_pool, pool_owner_of_machine},
     names::{labels, must_format_value},
 };
 use k8s_openapi::api::core::v1::{Namespace, Secret};
@@ -26,7 +26,7 @@ pub struct Caches {
     pub pools: Store<ASGMachinePool>,
     /// Our machines.
     pub asg_machines: Store<ASGMachine>,
-    /// Our machines by the pool that owns them.
+    /// Our machines by [`indexed_pool`].
     pub asg_machines_of: Index,
     /// Core's MachinePools.
     pub machine_pools: Store<MachinePool>,
@@ -66,11 +66,12 @@ impl Caches {
         self.clusters.get(&ObjectRef::new(&key.name).within(&key.namespace))
     }
 
-    /// The ASGMachines that a pool owns.
+    /// The ASGMachines of a pool.
     #[must_use]
     pub fn asg_machines(&self, pool: &ObjectKey) -> Vec<Arc<ASGMachine>> {
-        let found =
-            self.asg_machines_of.objects_of(pool).into_iter().filter_map(|key| self.asg_machine(&key));
+        let without_owner = self.asg_machines_of.objects_of(&pool.sibling(WITHOUT_OWNER));
+        let found = self.asg_machines_of.objects_of(pool).into_iter().chain(without_owner);
+        let found = found.filter_map(|key| self.asg_machine(&key));
         found.filter(|machine| belongs_to(machine, pool)).collect()
     }
 
@@ -133,6 +134,14 @@ impl Caches {
 
 /// Whether an ASGMachine belongs to a pool.
 pub(super) fn belongs_to(machine: &ASGMachine, pool: &ObjectKey) -> bool {
-    machine.metadata.namespace.as_ref() == Some(&pool.namespace)
-        && pool_owner_of_machine(machine).is_some_and(|owner| owner.name == pool.name)
+    machine.metadata.namespace.as_ref() == Some(&pool.namespace) && belongs_to_pool(machine, &pool.name)
+}
+
+/// In place of the name of a pool: no object has it.
+const WITHOUT_OWNER: &str = "";
+
+/// Under what an ASGMachine is found: the pool that it references, or its namespace if it references none.
+pub(super) fn indexed_pool(machine: &ASGMachine) -> Option<ObjectKey> {
+    let owner = pool_owner_of_machine(machine).map_or(WITHOUT_OWNER, |owner| &owner.name);
+    Some(ObjectKey::new(machine.namespace()?, owner))
 }

@@ -15,6 +15,9 @@ pub(super) fn port_error(what: String, error: &kube::Error) -> KubeError {
         kube::Error::Api(status) if status.is_forbidden() => {
             KubeError::Forbidden { what, message: errors::of_request(error) }
         }
+        kube::Error::Api(status) if matches!(status.code, 400 | 422) => {
+            KubeError::Rejected { what, message: errors::of_request(error) }
+        }
         other => KubeError::Other { what, message: errors::of_request(other) },
     }
 }

@@ -10,6 +10,7 @@ use chrono::SecondsFormat;
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
+    core::PartialObjectMeta,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -95,10 +96,24 @@ pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -
         KubeWrite::AnnotateDesiredState { machine, uid, record } => {
             patch.annotate::<ASGMachine>(machine, uid, annotations::DESIRED_STATE, json!(record)).await
         }
+        KubeWrite::RestoreAsgMachine { machine, uid, owner } => {
+            let found = patch.metadata_of(machine).await?;
+            let mut owners = found.owner_references().to_vec();
+            if !owners.iter().any(|one| one.uid == owner.uid) {
+                owners.push(owner.clone());
+            }
+            let mut finalizers = found.finalizers().to_vec();
+            if !finalizers.iter().any(|finalizer| finalizer == finalizers::MACHINE) {
+                finalizers.push(finalizers::MACHINE.to_owned());
+            }
+            let version = found.resource_version();
+            let body = json!({"metadata": {
+                "uid": uid, "resourceVersion": version, "ownerReferences": owners, "finalizers": finalizers,
+            }});
+            patch.merge::<ASGMachine>(machine, &body).await
+        }
         KubeWrite::RemoveAsgMachineFinalizer { machine, uid, .. } => {
-            // A merge patch replaces the list, which may hold finalizers of others, so it is read first.
-            let api: Api<ASGMachine> = Api::namespaced(client.clone(), &machine.namespace);
-            let found = api.get(&machine.name).await.map_err(|e| port_error(write.what(), &e))?;
+            let found = patch.metadata_of(machine).await?;
             let left: Vec<&String> =
                 found.finalizers().iter().filter(|f| f.as_str() != finalizers::MACHINE).collect();
             let version = found.resource_version();
@@ -135,6 +150,11 @@ impl Patcher<'_> {
         K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
     {
         Api::namespaced(self.client.clone(), &key.namespace)
+    }
+
+    /// A merge patch replaces lists, which may hold entries of others, so they are read first.
+    async fn metadata_of(&self, key: &ObjectKey) -> Result<PartialObjectMeta<ASGMachine>> {
+        self.api::<ASGMachine>(key).get_metadata(&key.name).await.map_err(|e| self.failed(&e))
     }
 
     fn failed(&self, e: &kube::Error) -> KubeError {

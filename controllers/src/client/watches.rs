@@ -11,7 +11,7 @@ use std::{
 
 use capasg_api::{
     ASGGuard, ASGIdentity, ASGMachine, ASGMachinePool,
-    capi::{Cluster, Machine, MachinePool, owner_machine_pool, pool_owner_of_machine},
+    capi::{Cluster, Machine, MachinePool, belongs_to_pool, owner_machine_pool, pool_owner_of_machine},
     errors,
     names::labels,
 };
@@ -31,7 +31,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Caches, Index};
+use super::{Caches, Index, caches::indexed_pool};
 use crate::ObjectKey;
 
 /// What is watched.
@@ -92,8 +92,9 @@ pub fn watch(
     };
     let start = Start { client, scope, wakes, tracker, supervisor, shutdown };
     start.kind::<ASGMachinePool, _>(ours, pools_writer, |pool| vec![ObjectKey::of(pool)]);
-    let index = move |event: &Event<ASGMachine>| asg_machines_of.record(event, pool_of);
-    start.indexed(all.clone(), asg_machines_writer, index, |machine| pool_of(machine).into_iter().collect());
+    let view = caches.clone();
+    let index = move |event: &Event<ASGMachine>| asg_machines_of.record(event, indexed_pool);
+    start.indexed(all.clone(), asg_machines_writer, index, move |machine| of_asg_machine(&view, machine));
     let view = caches.clone();
     start.kind::<MachinePool, _>(all.clone(), machine_pools_writer, move |owner| of_owner(&view, owner));
     let view = caches.clone();
@@ -346,10 +347,15 @@ fn readable<K: Resource>(
     })
 }
 
-/// The pool of an ASGMachine.
-fn pool_of(machine: &ASGMachine) -> Option<ObjectKey> {
-    let owner = pool_owner_of_machine(machine)?;
-    Some(ObjectKey::new(machine.namespace()?, &owner.name))
+/// The pool of an ASGMachine, whether or not it is known yet if the ASGMachine references it.
+fn of_asg_machine(caches: &Caches, machine: &ASGMachine) -> Vec<ObjectKey> {
+    let key = ObjectKey::of(machine);
+    if let Some(owner) = pool_owner_of_machine(machine) {
+        return vec![key.sibling(&owner.name)];
+    }
+    let pools = caches.pools_of(&key.namespace);
+    let pools = pools.iter().map(|pool| ObjectKey::of(pool.as_ref()));
+    pools.filter(|pool| belongs_to_pool(machine, &pool.name)).collect()
 }
 
 /// The namespace and pool-name label of a Machine.
@@ -382,11 +388,8 @@ fn of_machine(caches: &Caches, machine: &Machine) -> Vec<ObjectKey> {
     }
     let namespace = machine.namespace().unwrap_or_default();
     let asg_machine = caches.asg_machine(&ObjectKey::new(&namespace, &reference.name));
-    asg_machine
-        .and_then(|found| pool_of(&found))
-        .or_else(|| owner_of(caches, machine, &namespace))
-        .into_iter()
-        .collect()
+    let pools = asg_machine.map(|found| of_asg_machine(caches, &found)).unwrap_or_default();
+    if pools.is_empty() { owner_of(caches, machine, &namespace).into_iter().collect() } else { pools }
 }
 
 /// The same by the MachinePool that owns the Machine, once its ASGMachine is deleted.

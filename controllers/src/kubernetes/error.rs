@@ -26,6 +26,14 @@ pub enum KubeError {
         /// The API server's message.
         message: String,
     },
+    /// The schema, a quota, an admission policy or a webhook rejects it.
+    #[error("{what}: {message}")]
+    Rejected {
+        /// What was attempted.
+        what: String,
+        /// The API server's message.
+        message: String,
+    },
     /// Anything else.
     #[error("{what}: {message}")]
     Other {
@@ -37,13 +45,19 @@ pub enum KubeError {
 }
 
 impl KubeError {
+    /// Whether the API server rejects this write, so that others may succeed.
+    #[must_use]
+    pub fn is_rejection(&self) -> bool {
+        matches!(self, Self::Forbidden { .. } | Self::Rejected { .. })
+    }
+
     /// The bounded label of metrics.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
             Self::NotFound { .. } => "KubernetesNotFound",
             Self::Conflict { .. } => "KubernetesConflict",
-            Self::Forbidden { .. } | Self::Other { .. } => "KubernetesError",
+            Self::Forbidden { .. } | Self::Rejected { .. } | Self::Other { .. } => "KubernetesError",
         }
     }
 }

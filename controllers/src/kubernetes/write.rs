@@ -2,6 +2,7 @@
 
 use capasg_api::{ASGMachine, ASGMachinePool, ASGMachinePoolStatus, ASGMachineStatus, capi::MachineDeletion};
 use chrono::{DateTime, Utc};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use crate::ObjectKey;
 
@@ -131,6 +132,15 @@ pub enum KubeWrite {
         /// The value.
         record: String,
     },
+    /// The reference to its pool and our finalizer of an ASGMachine that lost either: tools that restore backups remove both.
+    RestoreAsgMachine {
+        /// The ASGMachine.
+        machine: ObjectKey,
+        /// Precondition.
+        uid: String,
+        /// The reference to its pool.
+        owner: OwnerReference,
+    },
     /// Removes our finalizer from an ASGMachine: its instance has terminated, or is no longer managed.
     RemoveAsgMachineFinalizer {
         /// The ASGMachine.
@@ -234,6 +244,9 @@ impl KubeWrite {
             }
             Self::AnnotateDesiredState { machine, .. } => {
                 format!("recording the desired state on ASGMachine {machine}")
+            }
+            Self::RestoreAsgMachine { machine, .. } => {
+                format!("restoring owner reference and finalizer of ASGMachine {machine}")
             }
             Self::RemoveAsgMachineFinalizer { machine, .. } => {
                 format!("removing the finalizer from ASGMachine {machine}")

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use capasg_api::{
     ASGMachine,
-    capi::{pause_state, pool_owner_of_machine},
+    capi::{belongs_to_pool, pause_state, pool_owner_of_machine},
     names::{finalizers, labels},
 };
 use kube::ResourceExt;
@@ -51,12 +51,12 @@ fn is_orphan(kubernetes: &dyn Kubernetes, machine: &ASGMachine) -> bool {
     let cluster = machine.labels().get(labels::CLUSTER_NAME);
     let cluster = cluster.and_then(|name| kubernetes.cluster(&key.sibling(name)));
     let paused = pause_state(cluster.as_deref(), machine.annotations()).is_paused();
-    !paused && pool_of(machine).is_none_or(|pool| kubernetes.pool(&pool).is_none())
+    !paused && pool_of(kubernetes, machine).is_none_or(|pool| kubernetes.pool(&pool).is_none())
 }
 
 /// The caches may be behind, so the pool is read from the API server before its machine is released.
 async fn release(kubernetes: &dyn Kubernetes, machine: &ASGMachine) -> Result<()> {
-    if let Some(pool) = pool_of(machine)
+    if let Some(pool) = pool_of(kubernetes, machine)
         && kubernetes.pool_exists(&pool).await?
     {
         return Ok(());
@@ -70,7 +70,12 @@ async fn release(kubernetes: &dyn Kubernetes, machine: &ASGMachine) -> Result<()
     kubernetes.write(&write).await.map(drop)
 }
 
-fn pool_of(machine: &ASGMachine) -> Option<ObjectKey> {
-    let owner = pool_owner_of_machine(machine)?;
-    Some(ObjectKey::of(machine).sibling(&owner.name))
+fn pool_of(kubernetes: &dyn Kubernetes, machine: &ASGMachine) -> Option<ObjectKey> {
+    let key = ObjectKey::of(machine);
+    if let Some(owner) = pool_owner_of_machine(machine) {
+        return Some(key.sibling(&owner.name));
+    }
+    let pools = kubernetes.pools_of(&key.namespace);
+    let mut pools = pools.iter().map(|pool| ObjectKey::of(pool.as_ref()));
+    pools.find(|pool| belongs_to_pool(machine, &pool.name))
 }

@@ -44,7 +44,7 @@ pub async fn reconcile(context: &Context, key: &ObjectKey) -> Result<Requeue, Re
         if !observation.is_paused() {
             report(context, &observation, &decision, &acted, memory).await?;
         }
-        let is_acted_on = acted.failed.is_none();
+        let is_acted_on = !acted.notices_wait;
         let requeue = Requeue::of(&observation, &decision.plan, acted, memory, context.clock.now());
         break (requeue.within(nodes), is_acted_on);
     };

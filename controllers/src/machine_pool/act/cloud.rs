@@ -1,5 +1,7 @@
 //! One write to AWS: makes it unless it must wait, records the answer, and publishes its event.
 
+use std::{borrow::Cow, collections::BTreeSet};
+
 use capasg_cloud::{CloudError, ErrorClass, Write};
 use chrono::TimeDelta;
 
@@ -84,6 +86,23 @@ pub async fn write(
             tracing::warn!(api = error.api, code = %error.code, error_message = %error.message, "AWS rejected a call");
             Ok(rejected(write))
         }
+    }
+}
+
+/// The write without these instances, whose termination could not be recorded; `None` if it names no other.
+pub fn without<'a>(write: &'a Write, unrecorded: &BTreeSet<&String>) -> Option<Cow<'a, Write>> {
+    match write {
+        Write::TerminateInstances { instances, .. } if instances.iter().any(|id| unrecorded.contains(id)) => {
+            let mut write = write.clone();
+            if let Write::TerminateInstances { instances, .. } = &mut write {
+                instances.retain(|id| !unrecorded.contains(id));
+                if instances.is_empty() {
+                    return None;
+                }
+            }
+            Some(Cow::Owned(write))
+        }
+        write => Some(Cow::Borrowed(write)),
     }
 }
 

@@ -1,12 +1,13 @@
 //! The context in which a plan is carried out.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use capasg_api::capi::{MachinePool, pause_state};
 use capasg_cloud::Inventory;
 use kube::ResourceExt;
 
-use crate::machine_pool::model::{Desired, Observed, Plan, PoolObjects};
+use crate::kubernetes::KubeWrite;
+use crate::machine_pool::model::{Desired, MachineRef, Observed, Plan, PoolObjects, Step};
 use crate::{Context, ObjectKey};
 
 /// A plan, the facts that it was made from, and the ports.
@@ -55,5 +56,24 @@ impl Execution<'_> {
             before.spec.replicas != now.spec.replicas || before.spec.template != now.spec.template
         };
         is_edited || owner.zip(now).is_some_and(other)
+    }
+
+    /// Whether another actor has begun to delete a Machine of the pool since the plan was made: it counts like one that the
+    /// plan deletes. The deletion has woken the pool.
+    pub fn has_deletions_of_others(&self) -> bool {
+        let Self { context, objects, observed, plan, .. } = self;
+        let Some(scope) = objects.machines_scope() else { return false };
+        let deletion = |step| match step {
+            &Step::Kubernetes(KubeWrite::DeleteMachine { ref machine, .. }) => Some(machine.name.as_str()),
+            _ => None,
+        };
+        let planned: BTreeSet<&str> = plan.steps().filter_map(deletion).collect();
+        let stays = |machine: &&MachineRef| {
+            machine.deleting_since.is_none() && !planned.contains(machine.name.as_str())
+        };
+        let machines = observed.instances.values().filter_map(|instance| instance.machine.as_ref());
+        let staying: BTreeSet<&str> = machines.filter(stays).map(|machine| machine.name.as_str()).collect();
+        let now = context.kubernetes.machines(&scope);
+        now.iter().any(|machine| machine.is_deleting() && staying.contains(machine.name_any().as_str()))
     }
 }

@@ -1,7 +1,7 @@
 //! One write to the API server: makes it, records it, and publishes its event.
 
 use crate::Context;
-use crate::kubernetes::{KubeError, KubeWrite};
+use crate::kubernetes::{DeletionReason, KubeError, KubeWrite};
 use crate::machine_pool::act::events;
 use crate::machine_pool::model::PoolObjects;
 use crate::machine_pool::model::memory::PoolMemory;
@@ -17,7 +17,10 @@ pub async fn write(
     let resource_version = match context.kubernetes.write(write).await {
         Ok(resource_version) => resource_version,
         Err(KubeError::NotFound { .. }) if is_done_without_object(write) => return Ok(()),
-        Err(error) => return Err(error),
+        Err(error) => {
+            memory.record(Entry::NotWritten { write, error: &error }, context.clock.now());
+            return Err(error);
+        }
     };
     let resource_version = resource_version.as_deref();
     memory.record(Entry::Written { write, resource_version }, context.clock.now());
@@ -28,6 +31,15 @@ pub async fn write(
 /// Whether a write deletes an object, which cannot be undone.
 pub fn is_deletion(write: &KubeWrite) -> bool {
     matches!(write, KubeWrite::DeleteMachine { .. } | KubeWrite::DeleteAsgMachine { .. })
+}
+
+/// Whether a write takes an instance away that works: how many may go is counted.
+pub fn is_disruption(write: &KubeWrite) -> bool {
+    let KubeWrite::DeleteMachine { reason, .. } = write else { return false };
+    match reason {
+        DeletionReason::ScaleIn | DeletionReason::Outdated | DeletionReason::Unhealthy => true,
+        DeletionReason::Terminated | DeletionReason::PoolDeleted => false,
+    }
 }
 
 /// Whether a write is an annotation that later steps depend on.

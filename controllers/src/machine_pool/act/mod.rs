@@ -7,13 +7,17 @@ mod events;
 mod execution;
 mod kubernetes;
 
+use std::collections::BTreeSet;
+
 use capasg_cloud::ErrorClass;
 use tracing::Instrument as _;
 
 use crate::Context;
+use crate::kubernetes::KubeWrite;
 use crate::machine_pool::ReconcileError;
 use crate::machine_pool::act::cloud::Outcome;
 use crate::machine_pool::act::execution::Execution;
+use crate::machine_pool::model::call_kind::CallTopic;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::{Acted, Decision, Observation, Phase, ReplicaOwner, Step, retry_key};
 
@@ -59,7 +63,7 @@ async fn kubernetes_only(
         if let Step::Kubernetes(write) = step
             && let Err(error) = kubernetes::write(context, &observation.objects, write, memory).await
         {
-            acted.failed = Some(error.into());
+            (acted.failed, acted.notices_wait) = (Some(error.into()), true);
             break;
         }
     }
@@ -75,11 +79,17 @@ async fn carry_out(
     let mut halted: Vec<Phase> = Vec::new();
     let mut failed = None;
     for phase in Phase::ORDER {
-        if phase.depends_on().iter().any(|before| halted.contains(before)) {
+        // The group launches what it launched before once another version could not be created for minutes.
+        let is_over = |before: Phase| {
+            (phase, before) == (Phase::ScaleOut, Phase::LaunchPin)
+                && memory.failed_calls.about(CallTopic::LaunchTemplate).is_some()
+        };
+        if phase.depends_on().iter().any(|before| halted.contains(before) && !is_over(*before)) {
             halted.push(phase);
             continue;
         }
         let end = carry_out_phase(execution, phase, memory, acted).await;
+        acted.notices_wait |= phase.acts_on_notices() && end.failed.is_some() || end.then == Then::Stop;
         failed = failed.or(end.failed);
         match end.then {
             Then::Continue => {}
@@ -117,6 +127,8 @@ async fn carry_out_phase(
 ) -> PhaseEnd {
     let Execution { context, objects, plan, .. } = *execution;
     let mut end = PhaseEnd { failed: None, then: Then::Continue };
+    // Instances whose termination could not be recorded.
+    let mut unrecorded: BTreeSet<&String> = BTreeSet::new();
     for step in plan.of(phase) {
         match step {
             // A deletion cannot be undone, and a step before it may have waited for the rate limit.
@@ -124,13 +136,23 @@ async fn carry_out_phase(
                 end.then = Then::Stop;
                 break;
             }
-            Step::Kubernetes(write) if kubernetes::is_deletion(write) && execution.is_superseded() => {
+            Step::Kubernetes(write)
+                if kubernetes::is_deletion(write) && execution.is_superseded()
+                    || kubernetes::is_disruption(write) && execution.has_deletions_of_others() =>
+            {
                 end.then = Then::HaltDependents;
                 break;
             }
             Step::Kubernetes(write) => {
                 let Err(error) = kubernetes::write(context, objects, write, memory).await else { continue };
+                let is_rejected = error.is_rejection();
                 end.failed.get_or_insert_with(|| error.into());
+                if let KubeWrite::AnnotateTerminationRequested { instance, .. } = write
+                    && is_rejected
+                {
+                    unrecorded.insert(instance);
+                    continue;
+                }
                 // A rejected write of one object must not delay the others, but no step may be carried out before the
                 // annotation that it depends on.
                 if kubernetes::is_annotation(write) {
@@ -138,33 +160,34 @@ async fn carry_out_phase(
                     break;
                 }
             }
-            // The log line of each call tells what it was made for.
-            Step::Cloud(write) => match cloud::write(execution, write, memory)
-                .instrument(tracing::info_span!("act", phase = ?phase))
-                .await
-            {
-                Ok(Outcome::Made) => acted.again |= cloud::is_launch_template(write),
-                Ok(Outcome::Skipped) => {}
-                Ok(Outcome::Waits(wait)) => acted.wait_for(wait),
-                Ok(Outcome::Paced(wait)) => {
-                    acted.wait_for(wait);
-                    end.then = Then::HaltDependents;
-                    break;
-                }
-                Ok(Outcome::SkipsPhase) => break,
-                Ok(Outcome::Stop) => {
-                    end.then = Then::Stop;
-                    break;
-                }
-                Err(error) => {
-                    end.then = if error.is_not_leading() { Then::Stop } else { Then::HaltDependents };
-                    let is_last = phase.is_sequence() || error.concerns_all_calls();
-                    end.failed.get_or_insert(error);
-                    if is_last {
+            Step::Cloud(write) => {
+                let Some(write) = cloud::without(write, &unrecorded) else { continue };
+                // The log line of each call tells what it was made for.
+                let span = tracing::info_span!("act", phase = ?phase);
+                match cloud::write(execution, &write, memory).instrument(span).await {
+                    Ok(Outcome::Made) => acted.again |= cloud::is_launch_template(&write),
+                    Ok(Outcome::Skipped) => {}
+                    Ok(Outcome::Waits(wait)) => acted.wait_for(wait),
+                    Ok(Outcome::Paced(wait)) => {
+                        acted.wait_for(wait);
+                        end.then = Then::HaltDependents;
                         break;
                     }
+                    Ok(Outcome::SkipsPhase) => break,
+                    Ok(Outcome::Stop) => {
+                        end.then = Then::Stop;
+                        break;
+                    }
+                    Err(error) => {
+                        end.then = if error.is_not_leading() { Then::Stop } else { Then::HaltDependents };
+                        let is_last = phase.is_sequence() || error.concerns_all_calls();
+                        end.failed.get_or_insert(error);
+                        if is_last {
+                            break;
+                        }
+                    }
                 }
-            },
+            }
         }
     }
     end

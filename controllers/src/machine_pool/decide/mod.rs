@@ -26,7 +26,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::machine_pool::decide::at_rest::is_at_rest;
 use crate::machine_pool::decide::capacity::replica_handover;
 use crate::machine_pool::decide::deletion::Waiting;
-use crate::machine_pool::decide::machines::creation;
+use crate::machine_pool::decide::machines::{creation, restoration};
 use crate::machine_pool::decide::preview::Held;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::{Decision, Input, Observation, Part, Phase, Plan, PoolState};
@@ -65,6 +65,7 @@ pub fn decision(observation: &Observation, memory: &PoolMemory, now: DateTime<Ut
         PoolState::Unreferenced(facts) => {
             let input = input(facts);
             let mut plan = pool::terminations(&input);
+            plan.add(Phase::AsgMachines, restoration::restore(&input));
             plan.add(Phase::AsgMachines, creation::create(&input, plan.blocker.as_ref()));
             Decision { desired: Some(facts.desired.clone()), plan: complete(&input, plan) }
         }
@@ -91,6 +92,7 @@ fn running(input: &Input<'_>) -> Decision {
     }
     plan.pending = plan.pending.take().or(pending);
     let new = creation::create(&input, plan.blocker.as_ref());
+    plan.add(Phase::AsgMachines, restoration::restore(&input));
     plan.add(Phase::AsgMachines, new);
     let plan = complete(&input, plan);
     Decision { desired: Some(desired), plan }

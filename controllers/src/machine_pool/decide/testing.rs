@@ -206,6 +206,7 @@ pub fn pool_instance(id: &str, zone: &str, age: i64) -> PoolInstance {
             provider_id: format!("aws:///{zone}/{id}"),
             deleting_since: None,
             has_finalizer: true,
+            has_owner: true,
             paused: false,
             replace_requested: false,
             do_not_disrupt: false,
@@ -278,6 +279,7 @@ impl Stage {
                 versions: BTreeMap::from([(1, version(1, &stamp("1")))]),
                 as_of: now(),
             }),
+            template_was_read: true,
             account: None,
             hook: Known::Present(hook()),
             hook_known_for: None,
@@ -428,6 +430,7 @@ pub fn kubernetes(plan: &Plan) -> Vec<String> {
                 }
                 KubeWrite::RemoveAsgMachineFinalizer { machine, .. } => format!("release {}", machine.name),
                 KubeWrite::AnnotateDesiredState { machine, .. } => format!("record {}", machine.name),
+                KubeWrite::RestoreAsgMachine { machine, .. } => format!("restore {}", machine.name),
                 other => other.what(),
             }),
         })

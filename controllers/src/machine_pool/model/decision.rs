@@ -27,6 +27,8 @@ pub struct Acted {
     pub wait: Option<TimeDelta>,
     /// Why a step or a read that decide requires failed. It is retried with backoff.
     pub failed: Option<ReconcileError>,
+    /// Whether what AWS announces of instances was not acted on.
+    pub notices_wait: bool,
     /// Why AWS is unreachable, if it is.
     pub unreachable: Option<CloudError>,
 }

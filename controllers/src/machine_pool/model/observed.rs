@@ -20,6 +20,8 @@ pub struct Observed {
     pub group: GroupView,
     /// The launch template.
     pub template: Known<ObservedTemplate>,
+    /// Whether it was read for this decision alone.
+    pub template_was_read: bool,
     /// The account of the credentials; `None` while it was not read.
     pub account: Option<String>,
     /// Our lifecycle hook in AWS.
@@ -134,6 +136,8 @@ pub struct AsgMachineRef {
     pub deleting_since: Option<DateTime<Utc>>,
     /// Whether it has our finalizer.
     pub has_finalizer: bool,
+    /// Whether it references a pool as its owner.
+    pub has_owner: bool,
     /// Whether its own annotation pauses it: then nothing is done about its instance (F4).
     pub paused: bool,
     /// Whether the annotation `replace` requests the replacement of the instance.

@@ -147,6 +147,7 @@ pub async fn observed(
     Observed {
         group,
         template,
+        template_was_read: fetched.fresh_template,
         account: fetched.account.clone(),
         refreshes,
         refreshes_were_read,

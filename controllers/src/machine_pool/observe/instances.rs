@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use capasg_api::{
     ASGMachine, ASGMachineStatus,
-    capi::{Machine, pause_state},
+    capi::{Machine, pause_state, pool_owner_of_machine},
     names::{annotations, finalizers},
     time::from_kubernetes,
 };
@@ -76,6 +76,7 @@ fn asg_machine_ref(machine: &ASGMachine) -> AsgMachineRef {
         deleting_since: machine.metadata.deletion_timestamp.as_ref().map(from_kubernetes),
         paused: pause_state(None, machine.annotations()).is_paused(),
         has_finalizer: machine.finalizers().iter().any(|f| f == finalizers::MACHINE),
+        has_owner: pool_owner_of_machine(machine).is_some(),
         replace_requested: machine.annotations().contains_key(annotations::REPLACE),
         do_not_disrupt: machine.annotations().contains_key(annotations::DO_NOT_DISRUPT),
         termination_requested_at,

@@ -38,7 +38,7 @@ use crate::machine_pool::model::{
 use crate::machine_pool::report::input::Input;
 use crate::{
     Context, ObjectKey,
-    kubernetes::{KubeWrite, Result},
+    kubernetes::{KubeError, KubeWrite, Result},
 };
 
 /// Reports what was observed, decided and done: events, the statuses of the ASGMachines, the pool's provider IDs and
@@ -118,9 +118,11 @@ async fn write(context: &Context, input: &Input<'_>, machines: &Machines, memory
                     resource_version: None,
                     status: Box::new(status),
                 };
-                rejected = ignore_not_found(context.kubernetes.write(&write).await.map(drop));
-                // The status of the pool must not wait for that of an instance.
-                if rejected.is_err() {
+                let written = ignore_not_found(context.kubernetes.write(&write).await.map(drop));
+                // The status of the pool must not wait for that of an instance, nor must those of other instances.
+                let goes_on = written.as_ref().err().is_none_or(KubeError::is_rejection);
+                rejected = rejected.and(written);
+                if !goes_on {
                     break;
                 }
             }

@@ -5,7 +5,7 @@ use capasg_api::{
         CLOUD_REACHABLE, DRIFTED, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, NODES_READY, SCALING_DOWN,
         SCALING_UP, Status, paused,
     },
-    reasons::{cloud_reachable, drifted, group_ready, launch_template_ready, scaling_down, scaling_up},
+    reasons::{self, cloud_reachable, drifted, group_ready, launch_template_ready, scaling_down, scaling_up},
 };
 use capasg_cloud::{CloudError, ErrorClass, ErrorSubject, LifecycleState};
 
@@ -34,7 +34,7 @@ pub fn findings(input: &Input<'_>, memory: &PoolMemory) -> Vec<Finding> {
         launch_template(input, memory),
         group(input, memory),
         scaling_healthy(input, memory),
-        nodes.as_ref().map_or(Finding::not_yet_reported(NODES_READY), |nodes| nodes.finding(input.objects)),
+        nodes_ready(input, nodes.as_ref(), memory),
         event_queue::event_queue(input),
         rollout_conditions::up_to_date(input),
         rollout_conditions::rolling_out(input),
@@ -50,6 +50,16 @@ pub fn findings(input: &Input<'_>, memory: &PoolMemory) -> Vec<Finding> {
         }
     }
     all
+}
+
+/// What the API server rejects says more than what follows from it.
+fn nodes_ready(input: &Input<'_>, nodes: Option<&Nodes>, memory: &PoolMemory) -> Finding {
+    let Some((error, others)) = memory.failed_writes.lasting() else {
+        return nodes.map_or(Finding::not_yet_reported(NODES_READY), |nodes| nodes.finding(input.objects));
+    };
+    let others = if others == 0 { String::new() } else { format!(" Other writes that fail: {others}.") };
+    let message = format!("{}.{others}", error.trim_end_matches('.'));
+    Finding::new(NODES_READY, false, reasons::nodes_ready::WRITE_REJECTED, message)
 }
 
 fn cloud_reachable(input: &Input<'_>) -> Finding {

@@ -1,7 +1,7 @@
 //! Parts of messages that several conditions share.
 
 use capasg_api::names::tags::OWNER_ID;
-use capasg_cloud::{CloudError, ErrorClass};
+use capasg_cloud::{CloudError, ErrorClass, LaunchBlocker};
 
 use crate::machine_pool::model::PoolMemory;
 use crate::machine_pool::model::call_kind::{CallSubject, CallTopic};
@@ -39,7 +39,18 @@ fn rejection_message(error: &CloudError) -> String {
             "Create the missing resource again, or correct the spec. The controller retries periodically, and \
              immediately after an edit"
         }
-        _ => "Correct the spec. The controller retries periodically, and immediately after an edit",
+        _ => match LaunchBlocker::of_answer(&error.message) {
+            None | Some(LaunchBlocker::Unknown | LaunchBlocker::Template) => {
+                "Correct the spec. The controller retries periodically, and immediately after an edit"
+            }
+            Some(blocker) => {
+                return format!(
+                    "{}. {}. The controller retries periodically, and immediately after an edit.",
+                    error.to_string().trim_end_matches('.'),
+                    blocker.advice()
+                );
+            }
+        },
     };
     let message = error.to_string();
     format!("{}. {advice}.", message.trim_end_matches('.'))

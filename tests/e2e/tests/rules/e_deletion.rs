@@ -137,6 +137,44 @@ async fn deleting_a_namespace_leaves_nothing() -> Result<()> {
     .await
 }
 
+/// The garbage collector deletes in the foreground what an object owns, or takes the reference to that object off. Without a drain
+/// the pod that nobody may evict would end with its instance.
+// Rules: D7, E1
+#[tokio::test]
+async fn a_deletion_in_the_foreground_drains() -> Result<()> {
+    rule("e1-foreground", Setup::default(), async |rig| {
+        rig.run(&rig.pool("workers").replicas(2), 2).await?;
+        let first = rig.instances()[0].clone();
+        let name = format!("guarded-{}", rig.scenario.namespace);
+        let guarded = guarded_pod(&name, &first.private_dns_name).to_string();
+        rig.cluster()?.kubectl().feed(["apply", "--filename=-"], &guarded).await?;
+        let foreground = ["--cascade=foreground", "--wait=false"];
+        let of_owner = [&["delete", "machinepool", "workers"], &foreground[..]].concat();
+        let refused = rig.scenario.kubectl(&of_owner).await;
+        let refused = refused.err().context("the API server accepts it")?.to_string();
+        ensure!(refused.contains("without a drain"), "{refused}");
+        let of_pool = [&["delete", "asgmachinepool", "workers"], &foreground[..]].concat();
+        rig.scenario.kubectl(&of_pool).await?;
+        eventually("an eviction is tried", async || {
+            let writes = rig.workload_writes().await?.into_iter();
+            let tried = writes.filter(|write| write.subresource == "eviction" && write.name == name).count();
+            Ok(Look::when(tried > 0, "none"))
+        })
+        .await?;
+        ensure!(
+            rig.instances().iter().any(|one| one.id == first.id),
+            "it was terminated although its pod runs"
+        );
+        rig.cluster()?
+            .kubectl()
+            .run(["delete", "pod,poddisruptionbudget", &name, "--namespace=default", "--wait=false"])
+            .await?;
+        rig.scenario.kubectl(&["delete", "machinepool", "workers", "--wait=false"]).await?;
+        rig.gone("workers").await
+    })
+    .await
+}
+
 /// A pod on a Node, and a disruption budget that lets nobody evict it.
 pub fn guarded_pod(name: &str, node: &str) -> serde_json::Value {
     json!({"apiVersion": "v1", "kind": "List", "items": [

@@ -111,6 +111,10 @@ async fn real_rotations_replace_nothing_and_each_new_machine_joins() -> Result<(
         let versions = rig.templates()[0].versions.len();
         ensure!(versions <= 16, "{versions} versions have piled up");
 
+        if is_long() {
+            a_new_default_replaces_nothing(rig, &target, &ids).await?;
+        }
+
         // A person's edit counts once it is rendered, by the next rotation.
         let edit = json!({"spec": {"joinConfiguration": {"nodeRegistration": {"kubeletExtraArgs": [
             {"name": "cloud-provider", "value": "external"}, {"name": "v", "value": "4"},
@@ -128,6 +132,55 @@ async fn real_rotations_replace_nothing_and_each_new_machine_joins() -> Result<(
         target.stop().await
     })
     .await
+}
+
+/// A later version of core adds a field with a default to the definition of KubeadmConfigs, and the certificate of the CA changes
+/// afterwards: no user edited what the machines were launched for.
+async fn a_new_default_replaces_nothing(rig: &Rig<'_>, target: &Target<'_>, ids: &[String]) -> Result<()> {
+    const DEFINITION: &str = "customresourcedefinition/kubeadmconfigs.bootstrap.cluster.x-k8s.io";
+    let kubectl = target.management.api().kubectl();
+    let versions = kubectl.run(["get", DEFINITION, "--output=jsonpath={.spec.versions[*].name}"]).await?;
+    let field = |number| {
+        json!({
+            "op": "add",
+            "path": format!("/spec/versions/{number}/schema/openAPIV3Schema/properties/spec/properties/addedLater"),
+            "value": {"type": "string", "default": "by-core"},
+        })
+    };
+    let fields: Vec<_> = (0..versions.split_whitespace().count()).map(field).collect();
+    kubectl.run(["patch", DEFINITION, "--type=json", "--patch", &json!(fields).to_string()]).await?;
+    let configs =
+        dynamic(&target.client, target.namespace(), "bootstrap.cluster.x-k8s.io", "v1beta2", "KubeadmConfig");
+    eventually("the spec has the default", async || {
+        let spec = configs.get("workers").await?.data["spec"].clone();
+        Ok(Look::when(spec["addedLater"] == "by-core", "it has not"))
+    })
+    .await?;
+    rotations_replace_nothing(rig, target, ids).await?;
+    let hash = format!("sha256:{}", "5e".repeat(32));
+    let discovery = json!({"bootstrapToken": {"caCertHashes": [hash]}});
+    let edit = json!({"spec": {"joinConfiguration": {"discovery": discovery}}});
+    configs.patch("workers", &PatchParams::default(), &Patch::Merge(edit)).await?;
+    eventually("the launch template has the other certificate", async || {
+        Ok(Look::when(launch_user_data(rig)?.contains(&hash), "it has not"))
+    })
+    .await?;
+    rotations_replace_nothing(rig, target, ids).await
+}
+
+/// Two rotations later the same instances run, and all are up to date.
+async fn rotations_replace_nothing(rig: &Rig<'_>, target: &Target<'_>, ids: &[String]) -> Result<()> {
+    for rotation in 0..2 {
+        let before = token(target).await?;
+        eventually(&format!("rotation {rotation}"), async || {
+            Ok(Look::when(token(target).await? != before, "the same token"))
+        })
+        .await?;
+        let current = usize::try_from(up_to_date(target).await?)?;
+        ensure!(current == ids.len(), "{current} of {} are up to date", ids.len());
+    }
+    ensure!(rig.instances().into_iter().map(|one| one.id).eq(ids.iter().cloned()), "machines were replaced");
+    Ok(())
 }
 
 /// Scales out by one machine once the newest token is in the group's launch template. Gives the tokens that were the newest
@@ -174,14 +227,5 @@ async fn edited(rig: &Rig<'_>, target: &Target<'_>, before: &[String], size: usi
     target.running("workers", size).await?;
     let after: Vec<String> = rig.instances().into_iter().map(|one| one.id).collect();
     ensure!(newest_user_data(rig)?.contains("name: v"), "the edit is not in the data");
-    for rotation in 0..2 {
-        let before = token(target).await?;
-        eventually(&format!("rotation {rotation} after the edit"), async || {
-            Ok(Look::when(token(target).await? != before, "the same token"))
-        })
-        .await?;
-        ensure!(usize::try_from(up_to_date(target).await?)? == size, "outdated again");
-    }
-    ensure!(rig.instances().into_iter().map(|one| one.id).eq(after), "it rolled more than once");
-    Ok(())
+    rotations_replace_nothing(rig, target, &after).await
 }

@@ -18,7 +18,7 @@ use std::{
 
 use capasg_api::{
     ASGMachine, ASGMachinePool,
-    capi::{Cluster, Machine, MachinePool, owner_machine_pool, pool_owner_of_machine},
+    capi::{Cluster, Machine, MachinePool, belongs_to_pool, owner_machine_pool, pool_owner_of_machine},
     names::{labels, must_format_value},
 };
 use capasg_cloud::Clock;
@@ -87,6 +87,8 @@ pub(crate) struct State {
     events: Vec<(DateTime<Utc>, KubeEvent)>,
     /// That many of the controllers' next writes meet a conflict.
     conflicts: u32,
+    /// The writes of the controllers that an admission policy rejects.
+    rejects: Option<fn(&KubeWrite) -> bool>,
     /// That many of the controllers' next calls fail otherwise.
     failures: u32,
     /// Whether the controllers' LISTs fail.
@@ -138,6 +140,7 @@ impl ApiServer {
             woken: BTreeSet::new(),
             events: Vec::new(),
             conflicts: 0,
+            rejects: None,
             failures: 0,
             fails_lists: false,
             lost_replies: 0,
@@ -190,6 +193,11 @@ impl ApiServer {
     /// The controllers' next writes meet a conflict.
     pub fn add_conflicts(&self, count: u32) {
         self.state().conflicts += count;
+    }
+
+    /// An admission policy rejects these writes of the controllers, or none any more.
+    pub fn reject_writes(&self, which: Option<fn(&KubeWrite) -> bool>) {
+        self.state().rejects = which;
     }
 
     /// The controllers' LISTs fail, or no longer do.
@@ -298,8 +306,12 @@ impl State {
             self.woken.extend(of_cluster.map(|(key, _)| key.clone()));
         }
         for machine in self.asg_machines.deliver(now) {
+            let key = ObjectKey::of(machine.as_ref());
             if let Some(owner) = pool_owner_of_machine(&machine) {
-                self.woken.insert(ObjectKey::of(machine.as_ref()).sibling(&owner.name));
+                self.woken.insert(key.sibling(&owner.name));
+            } else {
+                let pools = self.pools.iter().map(|(pool, _)| pool);
+                self.woken.extend(pools.filter(|pool| belongs_to_pool(&machine, &pool.name)).cloned());
             }
         }
         for machine in self.machines.deliver(now) {

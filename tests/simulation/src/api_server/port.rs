@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use capasg_api::{
     ASGGuard, ASGIdentity, ASGIdentityStatus, ASGMachine, ASGMachinePool,
-    capi::{Cluster, Machine, MachinePool, pool_owner_of_machine},
+    capi::{Cluster, Machine, MachinePool, belongs_to_pool},
     names::{labels, must_format_value},
 };
 use capasg_cloud::Clock;
@@ -112,13 +112,17 @@ impl ApiServer {
             state.conflicts -= 1;
             return Err(KubeError::Conflict { what: write.what() });
         }
+        if state.rejects.is_some_and(|rejects| rejects(write)) {
+            let message =
+                "admission webhook \"policy.example.com\" denied the request: denied by policy".to_owned();
+            return Err(KubeError::Rejected { what: write.what(), message });
+        }
         writes::apply(&mut state, write)
     }
 }
 
 fn is_of_pool(machine: &ASGMachine, pool: &ObjectKey) -> bool {
-    machine.metadata.namespace.as_ref() == Some(&pool.namespace)
-        && pool_owner_of_machine(machine).is_some_and(|owner| owner.name == pool.name)
+    machine.metadata.namespace.as_ref() == Some(&pool.namespace) && belongs_to_pool(machine, &pool.name)
 }
 
 fn is_in_scope(machine: &Machine, scope: &PoolScope, label: &String) -> bool {

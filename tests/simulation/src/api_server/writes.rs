@@ -88,6 +88,16 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
                 annotate(machine, annotations::DESIRED_STATE, Some(record));
             })
         }
+        KubeWrite::RestoreAsgMachine { machine, uid: wanted, owner } => {
+            asg_machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
+                if !machine.owner_references().iter().any(|one| one.uid == owner.uid) {
+                    machine.owner_references_mut().push(owner.clone());
+                }
+                if !machine.finalizers().iter().any(|finalizer| finalizer == finalizers::MACHINE) {
+                    machine.finalizers_mut().push(finalizers::MACHINE.to_owned());
+                }
+            })
+        }
         KubeWrite::RemoveAsgMachineFinalizer { machine, uid: wanted, .. } => {
             asg_machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
                 machine.finalizers_mut().retain(|finalizer| finalizer != finalizers::MACHINE);

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use capasg_api::{
     ASGMachine,
-    capi::{Machine, pool_owner_of_machine},
+    capi::{Machine, belongs_to_pool},
     conditions,
     names::{aws_name, labels, must_format_value},
 };
@@ -98,11 +98,9 @@ impl World {
     #[must_use]
     pub fn asg_machines(&self, pool: &Pool) -> BTreeMap<String, Arc<ASGMachine>> {
         let all = self.api.state().asg_machines.all().into_iter();
-        all.filter(|(_, machine)| {
-            pool_owner_of_machine(machine).is_some_and(|owner| owner.name == pool.key.name)
-        })
-        .map(|(key, machine)| (key.name, machine))
-        .collect()
+        all.filter(|(_, machine)| belongs_to_pool(machine, &pool.key.name))
+            .map(|(key, machine)| (key.name, machine))
+            .collect()
     }
 
     /// The Machine of an instance.

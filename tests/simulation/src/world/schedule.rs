@@ -3,10 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::bail;
-use capasg_api::{ASGMachine, capi::pool_owner_of_machine};
+use capasg_api::{ASGMachine, capi::belongs_to_pool};
 use capasg_controllers::{ObjectKey, identity, machine};
 use capasg_fake_aws::DEFAULT_ACCOUNT;
 use chrono::{DateTime, TimeDelta, Utc};
+use kube::ResourceExt;
 
 use super::{
     World,
@@ -235,9 +236,10 @@ impl World {
     fn release_due(&self) -> Option<DateTime<Utc>> {
         let api = self.api.state();
         let has_pool = |machine: &ASGMachine| {
-            let pool =
-                pool_owner_of_machine(machine).map(|owner| ObjectKey::of(machine).sibling(&owner.name));
-            pool.is_some_and(|pool| api.pools.cached(&pool).is_some())
+            let mut pools = api.pools.all_cached();
+            pools.any(|pool| {
+                pool.namespace() == machine.namespace() && belongs_to_pool(machine, &pool.name_any())
+            })
         };
         let mut deleting =
             api.asg_machines.all_cached().filter(|machine| machine.metadata.deletion_timestamp.is_some());

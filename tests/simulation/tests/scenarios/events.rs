@@ -182,7 +182,10 @@ async fn a_rebalance_recommendation_is_followed_if_the_spec_says_so() -> Result<
         let (id, machine) = one_of(&world, &pool)?;
         let mark = world.mark();
         world.recommend(&id);
-        let end = world.now() + TimeDelta::minutes(10);
+        // EC2 may recommend it right after the launch, and would again for what replaces it.
+        world.run_for(TimeDelta::minutes(8)).await?;
+        ensure!(world.in_service(&pool).contains(&id), "it is not replaced yet\n{}", world.describe());
+        let end = world.now() + TimeDelta::minutes(20);
         let mut least = 3;
         while world.now() < end {
             world.run_for(TimeDelta::seconds(2)).await?;

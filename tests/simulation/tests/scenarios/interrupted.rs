@@ -1,6 +1,8 @@
 //! Calls take time, and everything else goes on meanwhile: users, AWS, other pools, the process itself ends. Replies of the
 //! API server are lost, caches show the past or miss what was between, and clocks are off.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context as _, Result, ensure};
 use capasg_api::names::annotations;
 use capasg_fake_aws::Fault;
@@ -262,6 +264,38 @@ async fn a_scale_in_that_is_taken_back_meanwhile_deletes_nothing() -> Result<()>
         world.run_for(TimeDelta::minutes(5)).await?;
         let after: Vec<String> = world.machines(&pool).into_keys().collect();
         ensure!(before == after, "seed {seed}: {before:?} became {after:?}\n{}", world.describe());
+        world.finish()?;
+    }
+    Ok(())
+}
+
+/// A user deletes a Machine while the calls before a scale-in take seconds: it counts for the scale-in.
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_a_user_deletes_meanwhile_counts_for_a_scale_in() -> Result<()> {
+    for seed in 0..6 {
+        let mut world = World::new(slow(seed));
+        let pool = world.add_pool("workers", 5);
+        settle(&mut world, &pool, 5).await?;
+        world.run_for(TimeDelta::minutes(2)).await?;
+        let before: BTreeSet<String> = world.machines(&pool).into_keys().collect();
+        world.scale(&pool, 3);
+        let is_chosen = |world: &World| {
+            let mut machines = world.machines(&pool).into_values();
+            machines.any(|machine| machine.annotations().contains_key(annotations::DELETE_MACHINE))
+        };
+        world.run_until("a Machine is chosen", SOON, is_chosen).await?;
+        let of_a_user = world.machines(&pool).into_iter().find(|(_, machine)| {
+            !machine.annotations().contains_key(annotations::DELETE_MACHINE) && !machine.is_deleting()
+        });
+        let (of_a_user, _) = of_a_user.context("a Machine stays")?;
+        world.delete_machine(&of_a_user);
+        world.run_for(TimeDelta::minutes(5)).await?;
+        let after: BTreeSet<String> = world.machines(&pool).into_keys().collect();
+        ensure!(
+            after.len() == 3 && after.is_subset(&before),
+            "seed {seed}: {before:?} became {after:?}\n{}",
+            world.describe()
+        );
         world.finish()?;
     }
     Ok(())

@@ -3,10 +3,14 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
-use capasg_api::pool::RolloutType;
+use capasg_api::{
+    names::{annotations, tags},
+    pool::{AdoptionPolicy, DeletionPolicy, RolloutType},
+};
 use capasg_fake_aws::{Service, Tree};
 use capasg_simulation::{Pool, Setup, World};
 use chrono::TimeDelta;
+use kube::ResourceExt as _;
 
 use crate::{group_params, reach, running, running_with};
 
@@ -53,9 +57,17 @@ fn up_to_date(world: &World, pool: &Pool) -> Option<i32> {
 
 /// Somebody launches an instance and attaches it to the group, which gets room for it.
 async fn attached(world: &mut World, pool: &Pool) -> Result<String> {
+    attached_of(world, pool, None).await
+}
+
+/// The same for an instance of this type.
+async fn attached_of(world: &mut World, pool: &Pool, instance_type: Option<&str>) -> Result<String> {
     let serving = world.in_service(pool);
     let other = serving.first().context("an instance")?;
     let id = world.simulator.launch_like(&world.scope(), other).context("another instance")?;
+    if let Some(kind) = instance_type {
+        world.simulator.set_instance_type(&world.scope(), &id, kind);
+    }
     let replicas = i32::try_from(serving.len())? + 1;
     let larger = group_params(world, pool).with("MaxSize", replicas);
     world.aws(Service::AutoScaling, "UpdateAutoScalingGroup", larger)?;
@@ -66,6 +78,63 @@ async fn attached(world: &mut World, pool: &Pool) -> Result<String> {
         |world: &World| world.in_service(pool).contains(&id) && world.machine_of(pool, &id).is_ok();
     world.run_until("it has a Machine", TimeDelta::minutes(10), has_machine).await?;
     Ok(id)
+}
+
+/// Nobody removed the type of an attached instance from the spec: it stays until the next change, as another would.
+#[tokio::test(start_paused = true)]
+async fn an_attached_instance_of_another_type_stays_until_the_next_change() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 2).await?;
+    let id = attached_of(&mut world, &pool, Some("c5.large")).await?;
+    world.run_for(TimeDelta::hours(2)).await?;
+    ensure!(world.in_service(&pool).contains(&id), "it stays\n{}", world.describe());
+    ensure!(world.says(&pool, "UpToDate", "Unknown", "OtherLaunchTemplate"), "{}", world.describe());
+    let before = world.in_service(&pool);
+    use_image(&world, &pool, NEW);
+    replaced(&mut world, &pool, &before, 3).await?;
+    world.finish()
+}
+
+/// A pool with `deletionPolicy: Orphan` is deleted, and created again under its name, and adopts what was kept: its own launch
+/// template is no other one.
+#[tokio::test(start_paused = true)]
+async fn a_kept_group_that_is_adopted_again_is_replaced_no_more_than_once() -> Result<()> {
+    // The rules do not know that a launch template without tags is changed by nobody.
+    let setup = Setup { invariants: false, ..Setup::default() };
+    let (mut world, pool) =
+        running_with(setup, 2, |spec| spec.deletion_policy = Some(DeletionPolicy::Orphan)).await?;
+    let name = world.group_name(&pool);
+    let template = world.group(&pool).context("the group")?.template.0;
+    world.delete_machine_pool(&pool);
+    world.run_until("it is let go", TimeDelta::minutes(10), |world| world.is_let_go(&pool)).await?;
+    let tag = |key: &str| {
+        Tree::new().with("ResourceId", &name).with("ResourceType", "auto-scaling-group").with("Key", key)
+    };
+    let of_pool = tags::IDENTITY.iter().map(|key| tag(key));
+    let params = Tree::new().with("Tags", Tree::list(of_pool));
+    world.aws(Service::AutoScaling, "DeleteTags", params)?;
+    let adoptable = tag(tags::ADOPTABLE_BY).with("Value", "default/*").with("PropagateAtLaunch", false);
+    let params = Tree::new().with("Tags", Tree::list([adoptable]));
+    world.aws(Service::AutoScaling, "CreateOrUpdateTags", params)?;
+    world.guard("adoption", serde_json::json!({"adoption": "Allowed"}));
+    let pool = world.add_pool_with("workers", 2, |spec| {
+        spec.adoption_policy = Some(AdoptionPolicy::Adopt);
+        spec.group.get_or_insert_default().name = Some(name.clone());
+    });
+    let is_adopted =
+        |world: &World| world.group(&pool).is_some_and(|group| group.tags.contains_key(tags::OWNER_ID));
+    world.run_until("the group is adopted", TimeDelta::minutes(5), is_adopted).await?;
+    // The condition says which tags the launch template needs.
+    let object = world.pool(&pool).context("the pool")?;
+    let owner = object.annotations().get(annotations::OWNER_ID).context("an owner ID")?.clone();
+    let tagged = Tree::new().with("Key", tags::OWNER_ID).with("Value", owner);
+    let params = Tree::new().with("Resources", vec![template.as_str()]).with("Tags", Tree::list([tagged]));
+    world.aws(Service::Ec2, "CreateTags", params)?;
+    world.run_for(TimeDelta::hours(3)).await?;
+    ensure!(world.says(&pool, "UpToDate", "True", "UpToDate"), "{}", world.describe());
+    let mark = world.mark();
+    world.run_for(TimeDelta::hours(2)).await?;
+    ensure!(crate::ended_since(&world, mark).is_empty(), "replaced without end\n{}", world.describe());
+    world.finish()
 }
 
 /// The launch template is created again without a rollout; the next change replaces what the deleted one launched.

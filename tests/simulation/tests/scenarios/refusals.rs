@@ -73,6 +73,35 @@ async fn a_rejected_setting_does_not_block_scaling() -> Result<()> {
     reach(&mut world, &pool, 4).await
 }
 
+/// The API of launch templates fails for hours: the group grows with the version that it has.
+#[tokio::test(start_paused = true)]
+async fn a_failing_launch_template_does_not_block_scaling_for_long() -> Result<()> {
+    for (status, code) in
+        [(500, "InternalError"), (503, "RequestLimitExceeded"), (403, "UnauthorizedOperation")]
+    {
+        let (mut world, pool) = running(Setup::default(), 2).await?;
+        world.fault(
+            Fault::error("CreateLaunchTemplateVersion", status, code, "Please try again.").times(None),
+        );
+        world.edit_pool(&pool, |pool| pool.spec.machine.image.id = Some("ami-0b1c2d3e".to_owned()));
+        world.run_for(TimeDelta::minutes(1)).await?;
+        world.scale(&pool, 4);
+        world
+            .run_until("it grows", TimeDelta::minutes(10), |world| world.in_service(&pool).len() == 4)
+            .await
+            .with_context(|| code.to_owned())?;
+        let told = world.condition(&pool, LAUNCH_TEMPLATE_READY).context("LaunchTemplateReady")?;
+        ensure!(told.status == "False" && told.message.contains("Please try again"), "{told:?}");
+        world.simulator.clear_faults(None);
+        let is_new = |world: &World| {
+            world.is_running(&pool, 4) && world.instances(&pool).iter().all(|one| one.image == "ami-0b1c2d3e")
+        };
+        world.run_until("it rolls out", TimeDelta::hours(1), is_new).await?;
+        world.finish()?;
+    }
+    Ok(())
+}
+
 async fn refused(error: Fault, condition: &str) -> Result<()> {
     let mut world = World::new(Setup::default());
     let (operation, words) = (error.operation.clone(), message(&error));

@@ -105,6 +105,30 @@ async fn a_creation_without_a_reply_is_never_left_behind() -> Result<()> {
     Ok(())
 }
 
+/// A creation takes effect only after its process died and the pool was deleted: AWS answers all other calls.
+// Rules: E3, C6
+#[tokio::test(start_paused = true)]
+async fn a_creation_that_takes_effect_after_the_deletion_leaves_nothing() -> Result<()> {
+    for operation in ["CreateLaunchTemplate", "CreateAutoScalingGroup"] {
+        for after_millis in [500, 9_000, 19_000] {
+            let mut world = World::new(Setup::default());
+            world.fault(Fault::new(operation, Effect::ApplyLate { after_millis }));
+            let pool = world.add_pool("workers", 2);
+            world
+                .run_until("it is requested", SOON, |world| !world.calls_since(0, Some(operation)).is_empty())
+                .await?;
+            world.kill_process();
+            world.delete_machine_pool(&pool);
+            world
+                .run_until("everything is gone", TimeDelta::hours(1), |world| world.is_gone(&pool))
+                .await
+                .with_context(|| format!("{operation}, {after_millis} ms"))?;
+            nothing_is_left(&mut world).await.with_context(|| format!("{operation}, {after_millis} ms"))?;
+        }
+    }
+    Ok(())
+}
+
 /// Pools of an earlier release have no record of what was requested for them.
 // Rules: E3
 #[tokio::test(start_paused = true)]

@@ -4,4 +4,5 @@ pub mod creation;
 pub mod deletion;
 pub mod departures;
 pub mod facts;
+pub mod restoration;
 pub mod time_limits;

@@ -1,8 +1,8 @@
 //! Whether launches succeed: when the group's scaling activities are read, and what they report.
 //!
-//! For this, activities are read only while instances are missing: soon after a launch does not happen, or when an
-//! instance that was launched does not enter service, and then at increasing intervals. Nothing is read for a pool that
-//! is complete.
+//! For this, activities are read only while instances are missing, or while an instance refresh makes no progress: soon after
+//! a launch does not happen, or when an instance that was launched does not enter service, and then at increasing
+//! intervals. Nothing is read for a pool that is complete.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,8 +17,7 @@ use capasg_cloud::{CloudError, LaunchBlocker, LaunchFailure, Result, ScalingActi
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::backoff::Curve;
-use crate::machine_pool::model::template_versions::pinned_stamp;
-use crate::machine_pool::model::{Observed, PoolObjects, instances};
+use crate::machine_pool::model::memory::capacity_view::{CapacityView, LaunchInputs, RefreshProgress};
 
 /// AWS launches missing instances within seconds: a launch that did not happen by then may have failed.
 const MISSING_FOR: TimeDelta = TimeDelta::seconds(10);
@@ -57,6 +56,7 @@ struct Shortage {
     progress_at: DateTime<Utc>,
     in_service: i32,
     is_trying: bool,
+    refresh: Option<RefreshProgress>,
     inputs: LaunchInputs,
     /// When the group's launch settings changed. Earlier failures do not count once a launch was tried after that.
     changed_at: Option<DateTime<Utc>>,
@@ -65,49 +65,6 @@ struct Shortage {
     counted: BTreeSet<String>,
     blocked: Option<Blocked>,
     unread: Option<CloudError>,
-}
-
-/// What a user can change about launches.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LaunchInputs {
-    /// What AWS launches and where, as the group has it. Bootstrap data is not included because its tokens rotate.
-    pub launch: String,
-    /// `spec.retryToken`.
-    pub retry: Option<String>,
-}
-
-/// The group's capacity, as it is observed now.
-#[derive(Debug, Clone)]
-pub struct CapacityView {
-    /// Desired capacity.
-    pub desired: i32,
-    /// Instances that count towards it.
-    pub live: i32,
-    /// Instances in service.
-    pub in_service: i32,
-    /// Whether AWS tries to launch: the process `Launch` is not suspended.
-    pub is_trying: bool,
-    /// What a user can change.
-    pub inputs: LaunchInputs,
-}
-
-impl CapacityView {
-    /// The capacity of a group that is to have instances; `None` for any other.
-    #[must_use]
-    pub fn of(objects: &PoolObjects, observed: &Observed) -> Option<Self> {
-        let group =
-            observed.group.present().filter(|group| !objects.is_deleting() && !group.is_deleting())?;
-        let stamp = pinned_stamp(observed).map(|stamp| stamp.rollout);
-        let launch = format!("{:?} {:?} {stamp:?}", group.settings.launch.mixed, group.settings.subnets);
-        let retry = objects.pool.spec.retry_token.clone();
-        Some(Self {
-            desired: group.capacity.desired,
-            live: instances::live_count(observed),
-            in_service: instances::in_service_count(observed),
-            is_trying: !group.suspended_processes.contains_key("Launch"),
-            inputs: LaunchInputs { launch, retry },
-        })
-    }
 }
 
 /// What prevents instances from being launched.
@@ -163,8 +120,13 @@ impl LaunchWatch {
         now: DateTime<Utc>,
     ) {
         if view.in_service >= view.desired {
-            self.reset(now);
-            return;
+            let before = self.shortage.as_ref().and_then(|shortage| shortage.refresh.as_ref());
+            if view.refresh.is_none() || before != view.refresh.as_ref() {
+                self.reset(now);
+            }
+            if view.refresh.is_none() {
+                return;
+            }
         }
         let (published, recovered) = (&mut self.published, self.recovered_at);
         let shortage = self.shortage.get_or_insert_with(|| {
@@ -178,6 +140,7 @@ impl LaunchWatch {
                 progress_at: now,
                 in_service: view.in_service,
                 is_trying: view.is_trying,
+                refresh: view.refresh.clone(),
                 inputs: view.inputs.clone(),
                 changed_at: None,
                 read_at: restored.is_some().then_some(now),
@@ -198,9 +161,10 @@ impl LaunchWatch {
                 shortage.read_at = Some(now);
             }
         }
-        if view.in_service > shortage.in_service {
+        if view.in_service > shortage.in_service || view.refresh != shortage.refresh {
             shortage.progress_at = now;
         }
+        shortage.refresh.clone_from(&view.refresh);
         shortage.in_service = view.in_service;
         shortage.is_trying = view.is_trying;
         if view.live < view.desired {
@@ -393,7 +357,8 @@ impl LaunchWatch {
     pub fn fail(&mut self) {
         let now = DateTime::UNIX_EPOCH;
         let inputs = LaunchInputs { launch: String::new(), retry: None };
-        let view = CapacityView { desired: 1, live: 0, in_service: 0, is_trying: true, inputs };
+        let view =
+            CapacityView { desired: 1, live: 0, in_service: 0, is_trying: true, refresh: None, inputs };
         self.observe(&view, None, now);
         if let Some(shortage) = &mut self.shortage {
             shortage.blocked = Some(Blocked {

@@ -11,7 +11,7 @@ fn at(seconds: i64) -> DateTime<Utc> {
 
 fn seen(in_service: i32) -> CapacityView {
     let inputs = LaunchInputs { launch: "a".to_owned(), retry: None };
-    CapacityView { desired: 4, live: in_service, in_service, is_trying: true, inputs }
+    CapacityView { desired: 4, live: in_service, in_service, is_trying: true, refresh: None, inputs }
 }
 
 fn activity(id: &str, status: &str, message: &str, seconds: i64) -> ScalingActivity {
@@ -178,4 +178,33 @@ fn p46_a_change_that_fails_the_same_way_is_reported_again() {
     assert!(record_read(&mut watch, both.clone(), 110).event_due);
     assert_eq!(watch.blocked().unwrap().message, image("ami-2"));
     assert!(!record_read(&mut watch, both, 130).event_due);
+}
+
+/// A refresh that launches before it terminates: no instance is missing, although its launches fail.
+#[test]
+fn a_refresh_without_progress_is_looked_into_although_nothing_is_missing() {
+    let refreshing = |percentage| CapacityView {
+        refresh: Some(RefreshProgress {
+            id: "r".to_owned(),
+            percentage: Some(percentage),
+            to_update: Some(4),
+        }),
+        ..seen(4)
+    };
+    let mut watch = LaunchWatch::default();
+    watch.observe(&seen(4), None, at(0));
+    assert_eq!(watch.wait(at(0)), None, "nothing goes on");
+    watch.observe(&refreshing(0), None, at(10));
+    watch.observe(&refreshing(25), None, at(100));
+    assert_eq!(watch.wait(at(100)), Some(STUCK_FOR), "it goes on");
+    watch.observe(&refreshing(25), None, at(280));
+    assert!(watch.is_due(at(280)));
+    record_read(&mut watch, vec![activity("1", "Failed", CAPACITY, 200)], 280);
+    assert_eq!(watch.blocked().map(|blocked| blocked.blocker), Some(LaunchBlocker::Capacity));
+    watch.observe(&refreshing(25), None, at(300));
+    assert!(watch.are_failing());
+    watch.observe(&refreshing(50), None, at(400));
+    assert!(!watch.are_failing(), "a launch succeeded");
+    watch.observe(&seen(4), None, at(500));
+    assert_eq!(watch.wait(at(500)), None);
 }

@@ -6,9 +6,11 @@
 //! Remembered elsewhere: the backoff of reconciles that fail (`runtime.rs`), which pools a group belongs to
 //! (`context.rs`), and what was read from AWS (the inventory).
 
+pub mod capacity_view;
 pub mod capacity_writes;
 mod drift_baseline;
 pub mod failed_calls;
+mod failed_writes;
 mod instance_types;
 pub mod launch_watch;
 mod lifecycle_actions;
@@ -36,6 +38,7 @@ use chrono::{DateTime, Utc};
 use capacity_writes::CapacityWrites;
 use drift_baseline::DriftBaseline;
 use failed_calls::FailedCalls;
+use failed_writes::FailedWrites;
 use instance_types::InstanceTypeReads;
 use launch_watch::LaunchWatch;
 use lifecycle_actions::LifecycleActions;
@@ -103,6 +106,8 @@ pub struct PoolMemory {
     pub(in crate::machine_pool) drift: DriftBaseline,
     /// The calls to AWS that fail.
     pub(in crate::machine_pool) failed_calls: FailedCalls,
+    /// The writes to the API server that fail.
+    pub(in crate::machine_pool) failed_writes: FailedWrites,
     /// The changes that AWS has just made.
     pub(in crate::machine_pool) recent_writes: RecentWrites,
     /// The events that were published.

@@ -4,8 +4,9 @@ use capasg_api::pool::RolloutStatus;
 use capasg_cloud::{Capacity, CloudError, Write};
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::kubernetes::KubeWrite;
-use crate::machine_pool::model::memory::launch_watch::{CapacityView, PlaceNames};
+use crate::kubernetes::{KubeError, KubeWrite};
+use crate::machine_pool::model::memory::capacity_view::CapacityView;
+use crate::machine_pool::model::memory::launch_watch::PlaceNames;
 use crate::machine_pool::model::memory::{Drift, PoolMemory};
 use crate::machine_pool::model::read_lag::{reads_behind, unless_set_back};
 use crate::machine_pool::model::retry_key::desired_key;
@@ -44,6 +45,13 @@ pub enum Entry<'a> {
         write: &'a KubeWrite,
         /// The resource version of the object since then.
         resource_version: Option<&'a str>,
+    },
+    /// The API server did not make a change.
+    NotWritten {
+        /// The write.
+        write: &'a KubeWrite,
+        /// Why.
+        error: &'a KubeError,
     },
     /// Something was reported.
     Reported(Report<'a>),
@@ -129,6 +137,7 @@ impl PoolMemory {
             Entry::Issued(_) => {}
             Entry::Answered { write, answer } => self.answered(write, answer, now),
             Entry::Written { write, resource_version } => self.written(write, resource_version, now),
+            Entry::NotWritten { write, error } => self.failed_writes.fail(write, error, now),
             Entry::Reported(report) => self.reported(report, now),
         }
     }
@@ -136,6 +145,7 @@ impl PoolMemory {
     fn observed(&mut self, observation: &Observation, now: DateTime<Utc>) {
         let objects = &observation.objects;
         let is_deleting = objects.is_deleting();
+        self.failed_writes.observe(now);
         self.rollout.show(objects.pool.metadata.resource_version.as_deref());
         if let PoolState::Paused(_) = observation.state {
             self.rollout.take_over(&objects.pool, now);
@@ -334,6 +344,7 @@ impl PoolMemory {
     }
 
     fn written(&mut self, write: &KubeWrite, resource_version: Option<&str>, now: DateTime<Utc>) {
+        self.failed_writes.succeed(write);
         match write {
             KubeWrite::RemoveAsgMachineFinalizer { instance, .. } => self.sightings.release(instance, now),
             KubeWrite::PatchMachinePoolReplicas { replicas, .. } => self.replicas.write(*replicas, now),

@@ -134,6 +134,20 @@ impl Phase {
         }
     }
 
+    /// Whether what AWS announces of instances is acted on in it.
+    #[must_use]
+    pub const fn acts_on_notices(self) -> bool {
+        matches!(
+            self,
+            Self::AsgMachines
+                | Self::Drains
+                | Self::Interruptions
+                | Self::LifecycleActions
+                | Self::Departures
+                | Self::Terminations
+        )
+    }
+
     /// Whether each of its steps depends on the one before. The steps of other phases concern different objects,
     /// instances or attributes.
     #[must_use]

@@ -7,6 +7,7 @@ use capasg_controllers::{
 };
 use capasg_simulation::Objects;
 use chrono::DateTime;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Resource;
 
 use super::THEIRS;
@@ -101,7 +102,7 @@ pub(super) const POOLS: [Case; 11] = [
     }),
 ];
 
-pub(super) const MACHINES: [Case; 11] = [
+pub(super) const MACHINES: [Case; 12] = [
     ("replicas", |key, objects| {
         let (uid, resource_version) = identity(objects.machine_pool.as_ref());
         KubeWrite::PatchMachinePoolReplicas { machine_pool: key.clone(), uid, resource_version, replicas: 0 }
@@ -137,6 +138,17 @@ pub(super) const MACHINES: [Case; 11] = [
         machine: key.clone(),
         uid: identity(objects.asg_machine.as_ref()).0,
         record: "found capasg/1".to_owned(),
+    }),
+    ("machine-restored", |key, objects| KubeWrite::RestoreAsgMachine {
+        machine: key.clone(),
+        uid: identity(objects.asg_machine.as_ref()).0,
+        owner: OwnerReference {
+            api_version: "infrastructure.cluster.x-k8s.io/v1alpha1".to_owned(),
+            kind: "ASGMachinePool".to_owned(),
+            name: key.name.clone(),
+            uid: identity(objects.pool.as_ref()).0,
+            ..OwnerReference::default()
+        },
     }),
     ("machine-finalizer-removed", |key, objects| KubeWrite::RemoveAsgMachineFinalizer {
         machine: key.clone(),
@@ -185,6 +197,7 @@ pub(super) fn kind(write: &KubeWrite) -> &'static str {
         KubeWrite::DeleteAsgMachine { .. } => "DeleteAsgMachine",
         KubeWrite::AnnotateTerminationRequested { .. } => "AnnotateTerminationRequested",
         KubeWrite::AnnotateDesiredState { .. } => "AnnotateDesiredState",
+        KubeWrite::RestoreAsgMachine { .. } => "RestoreAsgMachine",
         KubeWrite::RemoveAsgMachineFinalizer { .. } => "RemoveAsgMachineFinalizer",
         KubeWrite::AnnotateDeleteMachine { .. } => "AnnotateDeleteMachine",
         KubeWrite::AnnotateExcludeNodeDraining { .. } => "AnnotateExcludeNodeDraining",
@@ -193,4 +206,4 @@ pub(super) fn kind(write: &KubeWrite) -> &'static str {
     }
 }
 /// How many kinds there are.
-pub(super) const KINDS: usize = 18;
+pub(super) const KINDS: usize = 19;

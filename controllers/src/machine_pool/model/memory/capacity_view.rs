@@ -1,0 +1,72 @@
+//! The capacity of a group as the watch of its launches needs it: what is in service of what is desired, and what a user can
+//! change about launches.
+
+use capasg_cloud::RefreshStatus;
+
+use crate::machine_pool::model::template_versions::pinned_stamp;
+use crate::machine_pool::model::{Observed, PoolObjects, instances};
+
+/// What a user can change about launches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaunchInputs {
+    /// What AWS launches and where, as the group has it. Bootstrap data is not included because its tokens rotate.
+    pub launch: String,
+    /// `spec.retryToken`.
+    pub retry: Option<String>,
+}
+
+/// How far an instance refresh is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefreshProgress {
+    /// `InstanceRefreshId`.
+    pub id: String,
+    /// `PercentageComplete`.
+    pub percentage: Option<i32>,
+    /// `InstancesToUpdate`.
+    pub to_update: Option<i32>,
+}
+
+/// The group's capacity, as it is observed now.
+#[derive(Debug, Clone)]
+pub struct CapacityView {
+    /// Desired capacity.
+    pub desired: i32,
+    /// Instances that count towards it.
+    pub live: i32,
+    /// Instances in service.
+    pub in_service: i32,
+    /// Whether AWS tries to launch: the process `Launch` is not suspended.
+    pub is_trying: bool,
+    /// How far an instance refresh is that replaces instances. It may launch before it terminates: then no instance is
+    /// missing although launches fail.
+    pub refresh: Option<RefreshProgress>,
+    /// What a user can change.
+    pub inputs: LaunchInputs,
+}
+
+impl CapacityView {
+    /// The capacity of a group that is to have instances; `None` for any other.
+    #[must_use]
+    pub fn of(objects: &PoolObjects, observed: &Observed) -> Option<Self> {
+        let group =
+            observed.group.present().filter(|group| !objects.is_deleting() && !group.is_deleting())?;
+        let stamp = pinned_stamp(observed).map(|stamp| stamp.rollout);
+        let launch = format!("{:?} {:?} {stamp:?}", group.settings.launch.mixed, group.settings.subnets);
+        let retry = objects.pool.spec.retry_token.clone();
+        Some(Self {
+            desired: group.capacity.desired,
+            live: instances::live_count(observed),
+            in_service: instances::in_service_count(observed),
+            is_trying: !group.suspended_processes.contains_key("Launch"),
+            refresh: refresh_progress(observed),
+            inputs: LaunchInputs { launch, retry },
+        })
+    }
+}
+
+/// How far the instance refresh is that replaces instances now.
+fn refresh_progress(observed: &Observed) -> Option<RefreshProgress> {
+    let refreshes = &observed.refreshes.as_ref()?.refreshes;
+    let one = refreshes.iter().find(|one| one.status == RefreshStatus::InProgress)?;
+    Some(RefreshProgress { id: one.id.clone(), percentage: one.percentage, to_update: one.to_update })
+}

@@ -1,0 +1,89 @@
+//! Writes that the API server rejects for as long as a user does nothing: by an admission policy, a webhook, a quota. They are in a
+//! condition, and delay nothing that does not depend on them.
+
+use anyhow::{Context as _, Result, ensure};
+use capasg_api::conditions::{NODES_READY, READY, STALLED};
+use capasg_controllers::kubernetes::KubeWrite;
+use capasg_simulation::{Pool, Setup, World};
+use chrono::TimeDelta;
+
+use crate::{SOON, reach, running};
+
+/// A write that fails for two minutes is reported; backoff may be between.
+const REPORTED: TimeDelta = TimeDelta::minutes(10);
+
+async fn is_reported(world: &mut World, pool: &Pool, words: &str) -> Result<()> {
+    let reported = |world: &World| world.says(pool, NODES_READY, "False", "WriteRejected");
+    world.run_until("it is reported", REPORTED, reported).await?;
+    let told = world.condition(pool, NODES_READY).context("NodesReady")?;
+    ensure!(told.message.contains(words) && told.message.contains("denied by policy"), "{}", told.message);
+    ensure!(world.says(pool, STALLED, "True", "Stalled"), "{}", world.describe());
+    ensure!(world.condition(pool, READY).is_some_and(|ready| ready.status == "False"), "not Ready");
+    Ok(())
+}
+
+/// A quota for ASGMachines: what exists works on, and the cause is reported in the words of the API server.
+#[tokio::test(start_paused = true)]
+async fn a_rejected_creation_is_reported_and_recovers() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 2).await?;
+    world.api.reject_writes(Some(|write| matches!(write, KubeWrite::CreateAsgMachine(_))));
+    world.scale(&pool, 3);
+    is_reported(&mut world, &pool, "creating ASGMachine").await?;
+    ensure!(world.in_service(&pool).len() == 3, "AWS launched it\n{}", world.describe());
+    world.api.reject_writes(None);
+    world.run_until("it runs", SOON, |world| world.is_running(&pool, 3)).await?;
+    reach(&mut world, &pool, 3).await?;
+    world.finish()
+}
+
+/// A webhook rejects every write to one ASGMachine: the others are terminated, and their statuses are written.
+#[tokio::test(start_paused = true)]
+async fn one_object_whose_writes_are_rejected_delays_no_other() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 3).await?;
+    let before = world.in_service(&pool);
+    world.api.reject_writes(Some(|write| matches!(write, KubeWrite::AnnotateTerminationRequested { instance, .. } if instance.ends_with(['0', '2', '4', '6', '8', 'a', 'c', 'e']))));
+    for machine in world.machines(&pool).keys() {
+        world.delete_machine(machine);
+    }
+    let is_kept = |id: &String| id.ends_with(['0', '2', '4', '6', '8', 'a', 'c', 'e']);
+    let others_ended = |world: &World| {
+        let now = world.in_service(&pool);
+        before.iter().filter(|id| !is_kept(id)).all(|id| !now.contains(id))
+    };
+    world.run_until("the others are terminated", SOON, others_ended).await?;
+    if before.iter().any(is_kept) {
+        is_reported(&mut world, &pool, "recording the termination request").await?;
+        ensure!(
+            before.iter().filter(|id| is_kept(id)).all(|id| world.in_service(&pool).contains(id)),
+            "it waits"
+        );
+    }
+    world.api.reject_writes(None);
+    world
+        .run_until("all are replaced", SOON, |world| {
+            world.is_running(&pool, 3) && world.in_service(&pool).is_disjoint(&before)
+        })
+        .await?;
+    world.finish()
+}
+
+/// The status of an ASGMachine is rejected: those of others, and of the pool, are written.
+#[tokio::test(start_paused = true)]
+async fn a_rejected_status_of_an_instance_delays_no_other() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 2).await?;
+    let (first, _) = world.asg_machines(&pool).into_iter().next().context("an ASGMachine")?;
+    ensure!(first.starts_with("workers-i-"), "{first}");
+    // The first by name is written first.
+    world.api.reject_writes(Some(|write| {
+        matches!(write, KubeWrite::PatchAsgMachineStatus { machine, .. } if machine.name.starts_with("batch-i-"))
+    }));
+    let batch = world.add_pool("batch", 3);
+    let are_seen = |world: &World| world.asg_machines(&batch).len() == 3;
+    world.run_until("its ASGMachines exist", SOON, are_seen).await?;
+    world.scale(&pool, 3);
+    reach(&mut world, &pool, 3).await?;
+    ensure!(world.condition(&batch, READY).is_some(), "its status is written\n{}", world.describe());
+    world.api.reject_writes(None);
+    world.run_until("it runs", SOON, |world| world.is_running(&batch, 3)).await?;
+    world.finish()
+}
