@@ -540,7 +540,8 @@ async fn the_add_on_provider_runs_without_the_other_one_and_is_removed_completel
         cluster.kubectl(&["create", "namespace", namespace]).await?;
         cluster.kubectl(&["label", "namespace", namespace, label]).await?;
     }
-    let (process, port) = beside_caaph(&cluster, "helm", 15, async {
+    // Longer than the machine may stand still: an expired Lease stops nothing.
+    let (process, port) = beside_caaph(&cluster, "helm", 40, async {
         let (process, port) = addon_provider(&cluster, "tools").await?;
         let runs = "Cluster API Add-on Provider for Helm runs in namespace helm";
         readiness(&process, port, 503, runs).await?;

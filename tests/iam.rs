@@ -73,7 +73,7 @@ fn everything(spec: &mut ASGMachinePoolSpec, region: &str) {
     spec.tags = [("team".to_owned(), "blue".to_owned()), ("old".to_owned(), "x".to_owned())].into();
     spec.instance_types = vec![InstanceTypeEntry::new("m7i.large"), InstanceTypeEntry::new("m6i.large")];
     spec.instances_distribution = Some(InstancesDistribution {
-        on_demand_base_capacity: Some(1),
+        on_demand_base_capacity: Some(0),
         on_demand_percentage_above_base_capacity: Some(0),
         ..InstancesDistribution::default()
     });

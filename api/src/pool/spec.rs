@@ -207,9 +207,10 @@ pub struct ASGMachinePoolSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instances_distribution: Option<InstancesDistribution>,
 
-    /// Tags of the Auto Scaling group, the launch template, the instances, their volumes and network interfaces, and Spot
-    /// Instance requests, in addition to those that the controller sets. Defaults to none. Changes apply in place, to the group and to instances that are launched
-    /// later; running instances keep their tags.
+    /// Tags of the Auto Scaling group, the launch template, the instances, their volumes and network interfaces, and, if the
+    /// pool launches Spot Instances alone, Spot Instance requests, in addition to those that the controller sets. Defaults to
+    /// none. Changes apply in place, to the group and to instances that are launched later; running instances and the
+    /// launch template itself keep their tags.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "shapes::tags")]
     #[x_kube(
@@ -368,6 +369,14 @@ impl ASGMachinePoolSpec {
     #[must_use]
     pub fn may_launch_spot(&self) -> bool {
         self.instances_distribution().on_demand_percentage_above_base_capacity < 100
+    }
+
+    /// Whether the group launches nothing but Spot instances.
+    #[must_use]
+    pub fn launches_only_spot(&self) -> bool {
+        let distribution = self.instances_distribution();
+        distribution.on_demand_base_capacity == 0
+            && distribution.on_demand_percentage_above_base_capacity == 0
     }
 
     /// The purchase options, with every default filled in.

@@ -190,8 +190,8 @@ async fn running(
     Ok(observation)
 }
 
-/// What was read of the spec's references is read again after another `spec.retryToken`. While launches fail, images and
-/// the launch template are: another actor may have deregistered or deleted them.
+/// What was read of the spec's references is read again after another `spec.retryToken`. While launches fail, or AWS rejects
+/// the image for the group, images and the launch template are: another actor may have deregistered or deleted them.
 fn read_again(inventory: &Inventory, objects: &PoolObjects, owner: &MachinePool, memory: &PoolMemory) {
     let pool = &objects.pool;
     let Some((group, template)) = objects.cloud_names() else { return };
@@ -199,7 +199,7 @@ fn read_again(inventory: &Inventory, objects: &PoolObjects, owner: &MachinePool,
         inventory.forget_lookups(&group, &template);
         References::forget(inventory, pool, owner.version());
     }
-    if memory.launches.are_failing() {
+    if memory.launches.are_failing() || memory.failed_calls.names_image() {
         References::forget_older_images(inventory, pool, WHILE_LAUNCHES_FAIL);
         inventory.forget_older_template(&template, WHILE_LAUNCHES_FAIL);
     }

@@ -117,6 +117,14 @@ impl Simulator {
         Some(id)
     }
 
+    /// Another type for an instance, as if it had been launched with it.
+    pub fn set_instance_type(&self, scope: &Scope, id: &str, kind: &str) {
+        let mut world = self.world();
+        if let Some(instance) = world.region(scope).state.instances.get_mut(id) {
+            kind.clone_into(&mut instance.kind);
+        }
+    }
+
     /// Adds or replaces an instance type.
     pub fn put_instance_type(&self, scope: &Scope, kind: InstanceType) {
         let mut world = self.world();

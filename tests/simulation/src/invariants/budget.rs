@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use capasg_api::{
     capi::Machine,
     names::{labels, machine_name, must_format_value},
+    time::from_kubernetes,
 };
 use capasg_controllers::ObjectKey;
 use chrono::{DateTime, Utc};
@@ -42,7 +43,8 @@ impl Invariants {
     /// Scale-in deletes Machines only as long as more instances stay than are asked for.
     ///
     /// Exempt: instances that began to end within the last minute and a half, which no poll may have shown, count as
-    /// staying; so do those that somebody took out of the group since the read that comes before every choice.
+    /// staying; so do those that somebody took out of the group, or whose Machine somebody deleted, since the read that
+    /// comes before every choice.
     pub(super) fn scale_in_takes_no_more_than_too_many(
         &self,
         inner: &mut Inner,
@@ -52,9 +54,13 @@ impl Invariants {
         let Some(pool) = Self::pool_of_machine(inner, machine) else { return };
         let Some(least) = self.least(inner, &pool, now) else { return };
         let machines = self.machines_of(&pool);
-        let leaves = |id: &str| {
-            machines.iter().any(|(name, _, machine)| name.ends_with(id) && machine.is_deleting())
-                || self.asg_machine_goes(&pool, &machine_name(&pool.key.name, id))
+        let deleted_unseen = |name: &str, machine: &Machine| {
+            let since = machine.metadata.deletion_timestamp.as_ref().map(from_kubernetes);
+            !inner.budget.has_deleted(name) && since.is_some_and(|since| now - since <= self.last_read())
+        };
+        let leaves = |id: &str| match machines.iter().find(|(name, ..)| name.ends_with(id)) {
+            Some((name, _, machine)) if machine.is_deleting() => !deleted_unseen(name, machine),
+            _ => self.asg_machine_goes(&pool, &machine_name(&pool.key.name, id)),
         };
         let counted = self.simulator.counted(&self.at(&pool.group), &pool.group);
         let staying = counted.iter().filter(|id| !leaves(id)).count();

@@ -15,11 +15,12 @@ use crate::Pool;
 impl Invariants {
     /// The group, the launch template and the instances that a write names have the tags of a pool, or are in its group.
     ///
-    /// Exempt: the creation of a group; a pool that may adopt; what others changed since the last poll.
+    /// Exempt: the creation of a group; the tags of one that the pool adopts and may adopt (docs/users/adoption.md); what others
+    /// changed since the last poll.
     pub(super) fn what_is_changed_is_ours(&self, inner: &mut Inner, now: DateTime<Utc>, write: &Write) {
         let foreign = match write.group() {
             Some(_) if matches!(write, Write::CreateGroup(_)) => None,
-            Some(group) => self.foreign_group(inner, now, group, &write.instances()),
+            Some(group) => self.foreign_group(inner, now, group, write),
             None => self.foreign_template(inner, write),
         };
         if let Some(foreign) = foreign {
@@ -27,23 +28,21 @@ impl Invariants {
         }
     }
 
-    fn foreign_group(
-        &self,
-        inner: &Inner,
-        now: DateTime<Utc>,
-        name: &str,
-        instances: &[&str],
-    ) -> Option<String> {
+    fn foreign_group(&self, inner: &Inner, now: DateTime<Utc>, name: &str, write: &Write) -> Option<String> {
         let pool = Self::pool_of_group(inner, name)?;
         let object = self.api.state().pools.get(&pool.key);
         let others = inner.exempt.last_write_of_others(name);
-        if object.is_some_and(|own| own.spec.adoption_policy == Some(AdoptionPolicy::Adopt))
-            || others.is_some_and(|then| now - then <= UNSEEN_WITH_EVENTS)
-        {
+        if others.is_some_and(|then| now - then <= UNSEEN_WITH_EVENTS) {
             return None;
         }
         let dump = self.dump()?;
         let group = dump.groups.iter().find(|group| group.name == name)?;
+        let adopts = object.is_some_and(|own| own.spec.adoption_policy == Some(AdoptionPolicy::Adopt))
+            && matches!(write, Write::TagGroup { .. })
+            && group.tags.get(tags::ADOPTABLE_BY).is_some_and(|by| may_adopt(&pool, by));
+        if adopts {
+            return None;
+        }
         if !is_of(&pool, &group.tags) {
             return Some(format!("group {name}, which has the tags {:?}", group.tags));
         }
@@ -51,7 +50,7 @@ impl Invariants {
             let own = dump.instances.iter().find(|one| one.id == **id);
             own.and_then(|own| own.group.as_deref()).is_some_and(|group| group != name)
         };
-        instances.iter().find(elsewhere).map(|id| format!("instance {id}, which is in another group"))
+        write.instances().iter().find(elsewhere).map(|id| format!("instance {id}, which is in another group"))
     }
 
     fn foreign_template(&self, inner: &Inner, write: &Write) -> Option<String> {
@@ -61,6 +60,12 @@ impl Invariants {
         let is_ours = inner.pools.iter().any(|pool| is_of(pool, &template.tags));
         (!is_ours).then(|| format!("launch template {id}, which has the tags {:?}", template.tags))
     }
+}
+
+/// Whether this value of `adoptable-by` names the pool, or all pools of its namespace.
+fn may_adopt(pool: &Pool, by: &str) -> bool {
+    let (namespace, name) = (&pool.key.namespace, &pool.key.name);
+    by == format!("{namespace}/*") || by == format!("{namespace}/{name}")
 }
 
 /// Whether these are the tags of a pool that no user can choose.

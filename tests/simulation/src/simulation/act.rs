@@ -23,8 +23,8 @@ pub struct Story {
     pub drain_seconds: i64,
     /// What happens, each after so many milliseconds.
     pub acts: Vec<(i64, Act)>,
-    /// Whether there is a group of the pool's name that others created.
-    pub taken: bool,
+    /// A group of others that has the name of the pool's group before the pool exists.
+    pub existing_group: Option<ExistingGroup>,
     /// A second pool.
     pub second: Option<SecondPool>,
     /// How it ends.
@@ -40,6 +40,15 @@ impl Story {
     pub(super) fn has(&self, kind: impl Fn(&Act) -> bool) -> bool {
         self.acts.iter().any(|(_, act)| kind(act))
     }
+}
+
+/// A group of others that has the name of the pool's group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExistingGroup {
+    /// The pool waits until others delete it.
+    Foreign,
+    /// The pool adopts it.
+    Adoptable,
 }
 
 /// A second pool, whose bootstrap data have tokens.
@@ -267,6 +276,8 @@ pub enum Field {
     ImageGone(&'static str, bool),
     /// AWS does not know a new launch template version yet, in so many calls.
     VersionUnknown(u32),
+    /// A backup is restored: ASGMachines have no owner references.
+    ReferencesLost,
 }
 
 /// How every call of an operation fails for a while.

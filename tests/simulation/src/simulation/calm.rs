@@ -4,19 +4,20 @@ use capasg_api::{ASGMachinePoolSpec, pool::DisruptionWindow};
 
 use super::{
     act::{Act, SpecEdit},
-    by_aws, field, identities, interruptions, odd,
+    by_aws, existing_group, field, identities, interruptions, odd,
     perform::{cloud, mishap, people},
     spec,
 };
 use crate::{Kind, Pool, World, within_limits};
 
 /// What somebody took out of its group for a while comes back, as soon as the group has room; what was detached is ended.
-pub(super) fn bring_back(world: &World, pool: &Pool) {
+pub(super) fn bring_back(world: &mut World, pool: &Pool) {
     cloud(world, pool, &Act::BackFromStandby);
     for id in world.detached() {
         world.simulator.kill(&world.scope(), &id);
     }
     field::end_attached(world, pool);
+    existing_group::let_adopt(world, pool);
     odd::replace_the_lost(world, pool);
 }
 

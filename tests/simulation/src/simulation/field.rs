@@ -2,19 +2,21 @@
 //! every death at launch, images that go away, versions that AWS does not know yet, a denial that lasts for hours. Each
 //! from a sequence of its own, so that stories without it stay as they are.
 
-use capasg_api::{conditions::UP_TO_DATE, names::tags, pool::RolloutType, reasons::up_to_date};
+use capasg_api::{conditions::UP_TO_DATE, pool::RolloutType, reasons::up_to_date};
 use capasg_fake_aws::{Fault, Service, Tree, ec2::Image};
 
 use super::{
     act::{Act, Field, Rejection, SpecEdit, Story},
-    placement::{Kind, gap, insert_some, one},
-    spec::{self, IMAGES, SUBNETS},
+    existing_group,
+    generate_acts::{image_edit, launches},
+    placement::{Kind, gap, insert_some, one, soon},
+    spec::{self, IMAGES},
 };
 use crate::{Pool, Random, World, cloud::MANAGER};
 
 type Acts = Vec<(i64, Act)>;
 
-/// The launch template of others.
+/// The lifecycle hook of others.
 const OTHERS: &str = "others";
 
 /// Codes of `StateReason` in the EC2 API reference, with their texts, and one that is not documented.
@@ -33,7 +35,7 @@ const DEATHS: [&str; 12] = [
     "Server.NotDocumentedYet: a reason of tomorrow",
 ];
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 10] = [
     (0x7465_6d70_6c61_7465, 6, template_gone),
     (0x6174_7461_6368_0000, 6, attached),
     (0x6465_6174_6873_0000, 6, deaths),
@@ -41,34 +43,20 @@ const KINDS: [Kind; 8] = [
     (0x696d_6167_6573_0000, 5, images),
     (0x6e6f_7479_6574_0000, 5, unknown_versions),
     (0x686f_7572_7300_0000, 4, denied_for_hours),
-    (0x7461_6b65_6e00_0000, 3, name_taken),
+    (0x7461_6b65_6e00_0000, 3, existing_group::foreign),
+    (0x6164_6f70_7400_0000, 4, existing_group::adopted),
+    (0x6f77_6e65_7273_0000, 4, references_lost),
 ];
 
 pub(super) fn some(story: &mut Story) {
     insert_some(&KINDS, story);
 }
 
-fn soon(random: &Random) -> i64 {
-    random.below(60_000).cast_signed()
-}
-
-fn edit(random: &Random) -> Act {
-    Act::Spec(SpecEdit::Image(IMAGES[random.index(IMAGES.len())]))
-}
-
-fn launches(random: &Random) -> Act {
-    match random.below(3) {
-        0 => Act::Kill(random.next()),
-        1 => Act::Unhealthy(random.next()),
-        _ => Act::DesiredByOthers(1),
-    }
-}
-
 /// The launch template is deleted, and before or after it is created again something changes.
 fn template_gone(random: &Random, story: &mut Story) -> Acts {
     let mut acts = vec![(gap(random), Act::Field(Field::TemplateGone))];
     if random.chance(60) {
-        acts.push((soon(random), edit(random)));
+        acts.push((soon(random), image_edit(random)));
     }
     if random.chance(30) {
         acts.push((soon(random), Act::Restart));
@@ -93,7 +81,7 @@ fn attached(random: &Random, _story: &mut Story) -> Acts {
             acts.push((gap(random), Act::Field(Field::Reattach)));
         }
         if random.chance(40) {
-            acts.push((gap(random), edit(random)));
+            acts.push((gap(random), image_edit(random)));
         }
     }
     acts
@@ -103,7 +91,7 @@ fn deaths(random: &Random, _story: &mut Story) -> Acts {
     let mut acts =
         vec![(gap(random), Act::Field(Field::LaunchesDie(Some(DEATHS[random.index(DEATHS.len())]))))];
     for _ in 0..=random.below(3) {
-        acts.push((soon(random), if random.chance(30) { edit(random) } else { launches(random) }));
+        acts.push((soon(random), if random.chance(30) { image_edit(random) } else { launches(random) }));
     }
     acts.push((gap(random) * 2, Act::Field(Field::LaunchesDie(None))));
     acts
@@ -113,7 +101,7 @@ fn deaths(random: &Random, _story: &mut Story) -> Acts {
 fn hooks(random: &Random, _story: &mut Story) -> Acts {
     let mut acts = vec![(gap(random), Act::Field(Field::LaunchHook(true)))];
     for _ in 0..=random.below(2) {
-        acts.push((soon(random), if random.chance(30) { edit(random) } else { launches(random) }));
+        acts.push((soon(random), if random.chance(30) { image_edit(random) } else { launches(random) }));
     }
     acts.push((gap(random) * 3, Act::Field(Field::LaunchHook(false))));
     acts
@@ -123,7 +111,7 @@ fn images(random: &Random, story: &mut Story) -> Acts {
     let image = IMAGES[random.index(IMAGES.len())];
     let mut acts = vec![(gap(random), Act::Field(Field::ImageGone(image, true)))];
     for _ in 0..=random.below(2) {
-        acts.push((soon(random), if random.chance(40) { edit(random) } else { launches(random) }));
+        acts.push((soon(random), if random.chance(40) { image_edit(random) } else { launches(random) }));
     }
     if !story.fixed && random.chance(50) {
         acts.push((soon(random), Act::Token));
@@ -139,7 +127,22 @@ fn unknown_versions(random: &Random, story: &mut Story) -> Acts {
         let calls = 1 + u32::try_from(random.below(3)).unwrap_or(0);
         acts.push((gap(random), Act::Field(Field::VersionUnknown(calls))));
         let rotates = !story.fixed && random.chance(50);
-        acts.push((soon(random) / 30, if rotates { Act::Token } else { edit(random) }));
+        acts.push((soon(random) / 30, if rotates { Act::Token } else { image_edit(random) }));
+    }
+    acts
+}
+
+/// ASGMachines lose their owner references, and before or after these are restored something happens to an instance.
+fn references_lost(random: &Random, _story: &mut Story) -> Acts {
+    let mut acts = vec![(gap(random), Act::Field(Field::ReferencesLost))];
+    for _ in 0..random.below(3) {
+        let act = match random.below(4) {
+            0 => Act::DeleteMachine(random.next()),
+            1 => Act::Restart,
+            2 => image_edit(random),
+            _ => launches(random),
+        };
+        acts.push((soon(random) / 10, act));
     }
     acts
 }
@@ -151,7 +154,7 @@ fn denied_for_hours(random: &Random, story: &mut Story) -> Acts {
     let mut acts = vec![(gap(random), Act::Outage(operation, Rejection::Denied))];
     for _ in 0..=random.below(4) {
         let act = match random.below(4) {
-            0 => edit(random),
+            0 => image_edit(random),
             1 if !story.fixed => Act::Token,
             2 => Act::Restart,
             _ => launches(random),
@@ -162,48 +165,11 @@ fn denied_for_hours(random: &Random, story: &mut Story) -> Acts {
     acts
 }
 
-/// A group of the pool's name exists before the pool, until others delete it.
-fn name_taken(random: &Random, story: &mut Story) -> Acts {
-    story.taken = true;
-    let mut acts = vec![(gap(random), Act::Wait)];
-    for _ in 0..random.below(3) {
-        acts.push((soon(random), if random.chance(50) { edit(random) } else { Act::Restart }));
-    }
-    acts.push((gap(random), Act::Field(Field::NameFreed)));
-    acts
-}
-
-/// Others create a group that has the name of the pool's, and a launch template for it.
-pub(super) fn take_name(world: &World) {
-    let data = Tree::new().with("ImageId", IMAGES[0]).with("InstanceType", "m7i.large");
-    let template = Tree::new().with("LaunchTemplateName", OTHERS).with("LaunchTemplateData", data);
-    drop(world.aws(Service::Ec2, "CreateLaunchTemplate", template));
-    let source = Tree::new().with("LaunchTemplateName", OTHERS).with("Version", "$Latest");
-    let group = Tree::new()
-        .with("AutoScalingGroupName", World::name_of_group("workers"))
-        .with("MinSize", 0)
-        .with("MaxSize", 2)
-        .with("DesiredCapacity", 1)
-        .with("VPCZoneIdentifier", SUBNETS[0])
-        .with("LaunchTemplate", source);
-    drop(world.aws(Service::AutoScaling, "CreateAutoScalingGroup", group));
-}
-
-fn free_name(world: &World, pool: &Pool) {
-    if world.group(pool).is_none_or(|group| group.tags.contains_key(tags::POOL)) {
-        return;
-    }
-    let group = Tree::new().with("AutoScalingGroupName", &pool.group).with("ForceDelete", true);
-    drop(world.aws(Service::AutoScaling, "DeleteAutoScalingGroup", group));
-    let template = Tree::new().with("LaunchTemplateName", OTHERS);
-    drop(world.aws(Service::Ec2, "DeleteLaunchTemplate", template));
-}
-
 /// What AWS answers to others does not matter: much of what they request is not possible then.
 pub(super) fn perform(world: &World, pool: &Pool, act: Field) {
     let scope = world.scope();
     match act {
-        Field::NameFreed => free_name(world, pool),
+        Field::NameFreed => existing_group::free(world, pool),
         Field::TemplateGone => {
             if let Some((template, _)) = world.simulator.pinned(&scope, &pool.group) {
                 let params = Tree::new().with("LaunchTemplateId", template);
@@ -247,6 +213,11 @@ pub(super) fn perform(world: &World, pool: &Pool, act: Field) {
         Field::ImageGone(id, true) => world.simulator.remove_image(&scope, id),
         Field::ImageGone(id, false) => {
             world.simulator.put_image(&scope, Image::new(id, "node-shared-again", "x86_64"));
+        }
+        Field::ReferencesLost => {
+            for machine in world.asg_machines(pool).keys() {
+                world.edit_asg_machine(machine, |own| own.metadata.owner_references = None);
+            }
         }
         Field::VersionUnknown(calls) => {
             let words = "You must use a valid fully-formed launch template. The specified launch template version does not exist.";

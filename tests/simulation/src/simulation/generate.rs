@@ -60,7 +60,7 @@ impl Story {
             expiry: None,
             drain_seconds: [1, 5, 10, 10, 45, 90][random.index(6)],
             acts,
-            taken: false,
+            existing_group: None,
             second: None,
             finale,
             last_acts,

@@ -65,7 +65,7 @@ pub(super) fn some(random: &Random, size: i32, acts: &mut Acts) {
 fn rollouts(random: &Random, size: i32, acts: &mut Acts) {
     let which = random.next();
     if random.chance(60) {
-        acts.push((gap(random), Act::Spec(SpecEdit::Image(IMAGES[random.index(IMAGES.len())]))));
+        acts.push((gap(random), image_edit(random)));
     }
     let between = |edit: fn(bool) -> SpecEdit| (Act::Spec(edit(true)), Act::Spec(edit(false)));
     let act = match random.below(15) {
@@ -215,5 +215,19 @@ fn process(random: &Random) -> Act {
         5..8 => Act::CrashBeforeCall(1 + count(20)),
         8 => Act::LandLate(count(15), 100 + random.below(13_000)),
         _ => Act::LoseLease,
+    }
+}
+
+/// Another image, or the same.
+pub(super) fn image_edit(random: &Random) -> Act {
+    Act::Spec(SpecEdit::Image(IMAGES[random.index(IMAGES.len())]))
+}
+
+/// Something after which an instance is launched.
+pub(super) fn launches(random: &Random) -> Act {
+    match random.below(3) {
+        0 => Act::Kill(random.next()),
+        1 => Act::Unhealthy(random.next()),
+        _ => Act::DesiredByOthers(1),
     }
 }

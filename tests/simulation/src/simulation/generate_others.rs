@@ -4,7 +4,8 @@
 use capasg_api::pool::InstancesDistribution;
 
 use super::{
-    act::{Act, SpecEdit, Story},
+    act::{Act, Story},
+    generate_acts::image_edit,
     placement::{Kind, gap, insert_some},
     spec::IMAGES,
 };
@@ -36,10 +37,6 @@ fn by_others(random: &Random) -> Act {
     }
 }
 
-fn image(random: &Random) -> Act {
-    Act::Spec(SpecEdit::Image(IMAGES[random.index(IMAGES.len())]))
-}
-
 /// New instances come from another version than the group is pinned to: AWS launches or reports an older one for a while,
 /// or somebody edits what the group launches, again and again.
 fn other_versions(random: &Random, _story: &mut Story) -> Acts {
@@ -48,7 +45,7 @@ fn other_versions(random: &Random, _story: &mut Story) -> Acts {
         0 => Act::Kill(random.next()),
         1 => Act::Unhealthy(random.next()),
         2 => Act::DesiredByOthers(1),
-        _ => image(random),
+        _ => image_edit(random),
     };
     if random.chance(50) {
         acts.push((gap(random), Act::OlderVersions(true)));
@@ -109,7 +106,7 @@ fn stopped(random: &Random, _story: &mut Story) -> Acts {
         acts.push((if suspended { soon(random) } else { gap(random) }, Act::Stop(random.next())));
     }
     if random.chance(30) {
-        acts.push((soon(random), image(random)));
+        acts.push((soon(random), image_edit(random)));
     }
     if suspended {
         acts.push((gap(random), Act::Suspend(process, false)));
@@ -142,7 +139,7 @@ fn nodes(random: &Random, story: &mut Story) -> Acts {
         };
         acts.push((soon(random), act));
         if random.chance(40) {
-            acts.push((soon(random), image(random)));
+            acts.push((soon(random), image_edit(random)));
         }
         // Longer than any timeout, or shorter.
         acts.push((if random.chance(40) { 700_000 } else { soon(random) }, Act::Wait));

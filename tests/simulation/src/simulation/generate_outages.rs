@@ -3,8 +3,9 @@
 
 use super::{
     act::{Act, Rejection, SpecEdit, Story},
+    generate_acts::image_edit,
     placement::{gap, insert},
-    spec::{self, IMAGES},
+    spec,
 };
 use crate::Random;
 
@@ -126,7 +127,7 @@ fn outage(random: &Random, story: &Story) -> Acts {
 /// What makes the controllers call an operation.
 fn needs(random: &Random, operation: &str) -> Vec<Act> {
     let which = random.next();
-    let image = || Act::Spec(SpecEdit::Image(IMAGES[random.index(IMAGES.len())]));
+    let image = || image_edit(random);
     match operation {
         "TerminateInstanceInAutoScalingGroup" => {
             vec![Act::DeleteMachine(which), Act::MarkUnhealthy(which / 7)]

@@ -5,8 +5,9 @@ use capasg_api::pool::{InstanceRefresh, OnRefreshFailure, StandbyInstances};
 
 use super::{
     act::{Act, Failure, SpecEdit, Story},
+    generate_acts::image_edit,
     placement::{gap, insert},
-    spec::{self, ALARM, IMAGES, TYPES, max_disrupted, rolling, some as some_of, windows},
+    spec::{self, ALARM, TYPES, max_disrupted, rolling, some as some_of, windows},
 };
 use crate::Random;
 
@@ -52,15 +53,11 @@ pub(super) fn some(story: &mut Story, size: i32) {
     for _ in 0..=random.below(5) {
         let mut acts = Vec::new();
         if random.chance(70) {
-            acts.push((gap(&random), image(&random)));
+            acts.push((gap(&random), image_edit(&random)));
         }
         meanwhile(&random, size, &mut acts);
         insert(&random, story, acts);
     }
-}
-
-fn image(random: &Random) -> Act {
-    Act::Spec(SpecEdit::Image(IMAGES[random.index(IMAGES.len())]))
 }
 
 fn by_others(random: &Random) -> Act {
@@ -71,8 +68,8 @@ fn by_others(random: &Random) -> Act {
 fn meanwhile(random: &Random, size: i32, acts: &mut Acts) {
     let between = |edit: fn(bool) -> SpecEdit| (Act::Spec(edit(true)), Act::Spec(edit(false)));
     let (begin, end) = match random.below(26) {
-        0..3 => (image(random), None),
-        3..5 => (Act::Spec(SpecEdit::Types(some_of(random, &TYPES))), Some(image(random))),
+        0..3 => (image_edit(random), None),
+        3..5 => (Act::Spec(SpecEdit::Types(some_of(random, &TYPES))), Some(image_edit(random))),
         5..8 => (Act::Spec(SpecEdit::Refresh(preferences(random))), None),
         8 => (Act::Spec(rolling(random, size)), Some(Act::Spec(SpecEdit::Refresh(preferences(random))))),
         9 => (Act::Spec(SpecEdit::OnDelete), Some(Act::Spec(SpecEdit::Refresh(preferences(random))))),
@@ -92,7 +89,7 @@ fn meanwhile(random: &Random, size: i32, acts: &mut Acts) {
         21 => (Act::Spec(windows(random)), None),
         22 => (Act::Spec(max_disrupted(random, size)), Some(Act::Scale(size + 2))),
         23 => (Act::Suspend("InstanceRefresh", true), Some(Act::Suspend("InstanceRefresh", false))),
-        _ => (fault(random), random.chance(50).then(|| image(random))),
+        _ => (fault(random), random.chance(50).then(|| image_edit(random))),
     };
     acts.push((gap(random), begin));
     if let Some(end) = end {

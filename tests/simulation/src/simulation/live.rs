@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{
     act::{Act, Field, Finale, Story},
     calm::{bring_back, calm, windows},
-    field, identities,
+    existing_group, field, identities,
     outcome::{Options, Outcome},
     perform::perform,
     spec, standing,
@@ -62,9 +62,7 @@ async fn chapters(story: &Story, world: &mut World) -> Result<()> {
         invariants.note("story", || serde_json::to_string(&story.spec).unwrap_or_default());
     }
     identities::restore(world);
-    if story.taken {
-        field::take_name(world);
-    }
+    existing_group::create(world, story);
     let pool = world.add_pool_with("workers", story.replicas, |spec| spec.clone_from(&story.spec));
     if story.fixed {
         let secret = pool.config.name.clone();
@@ -309,6 +307,7 @@ async fn end(story: &Story, world: &mut World, pool: &Pool, second: Option<&Pool
         ensure!(left, "orphans_are_left_alone: group or launch template is gone\n{}", world.describe());
         return Ok(());
     }
+    existing_group::delete_template(world);
     let left = world.simulator.leftovers(None);
     ensure!(left.is_empty(), "nothing_is_orphaned: left in the cloud: {left:?}");
     Ok(())

@@ -4,6 +4,7 @@
 mod act;
 mod by_aws;
 mod calm;
+mod existing_group;
 mod field;
 mod generate;
 mod generate_acts;

@@ -14,6 +14,11 @@ pub(super) fn gap(random: &Random) -> i64 {
     (from + random.below(to - from)).cast_signed()
 }
 
+/// A shorter time, of a minute at most.
+pub(super) fn soon(random: &Random) -> i64 {
+    random.below(60_000).cast_signed()
+}
+
 /// A kind of acts that some stories have: a sequence of its own, so that stories without it stay as they are; in how many
 /// of a hundred stories it occurs; and what it draws, with the times between the acts in milliseconds.
 pub(super) type Kind = (u64, u64, fn(&Random, &mut Story) -> Vec<(i64, Act)>);

@@ -5,6 +5,7 @@ use capasg_api::ASGMachinePoolSpec;
 
 use super::{
     act::{Act, Rejection, SpecEdit},
+    generate_acts::image_edit,
     interruptions,
     placement::gap,
     spec::{self, IMAGES},
@@ -163,7 +164,7 @@ fn changes(random: &Random) -> Vec<(i64, Act)> {
     for _ in 0..random.below(5) {
         let which = random.next();
         let act = match random.below(100) {
-            0..22 => Act::Spec(SpecEdit::Image(IMAGES[random.index(IMAGES.len())])),
+            0..22 => image_edit(random),
             22..30 => Act::Spec(SpecEdit::Volume([30, 40, 50][random.index(3)])),
             30..44 => Act::Scale(i32::try_from(1 + random.below(5)).unwrap_or(1)),
             44..54 => Act::Token,

@@ -189,7 +189,7 @@ async fn converge(pair: &mut Pair, rules: &mut Rules) -> Result<()> {
     run(pair, rules, TimeDelta::seconds(75)).await?;
     let mut patience = 3;
     while let Some(lacks) = lacks(&pair.source, &pool) {
-        bring_back(&pair.source, &pool);
+        bring_back(&mut pair.source, &pool);
         // Versions of another actor stop a rollout until a user lets it go on.
         if patience > 0 && stopped(&pair.source, &pool) {
             patience -= 1;

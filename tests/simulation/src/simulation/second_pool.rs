@@ -3,9 +3,10 @@
 //! as they are.
 
 use super::{
-    act::{Act, SecondPool, SpecEdit, Story},
+    act::{Act, SecondPool, Story},
+    generate_acts::image_edit,
     placement::{gap, insert},
-    spec::{self, IMAGES},
+    spec,
 };
 use crate::Random;
 
@@ -39,7 +40,7 @@ fn act(random: &Random) -> Act {
     let which = random.next();
     match random.below(10) {
         0..3 => Act::Scale(size(random)),
-        3 => Act::Spec(SpecEdit::Image(IMAGES[random.index(IMAGES.len())])),
+        3 => image_edit(random),
         4 => Act::Token,
         5 => Act::Kill(which),
         6 => Act::Unhealthy(which),

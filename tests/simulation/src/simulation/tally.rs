@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use super::act::{Act, Field, SpecEdit, Story};
+use super::act::{Act, ExistingGroup, Field, SpecEdit, Story};
 
 /// In how many stories a kind occurs, and how often in all.
 type Counts = BTreeMap<String, (u64, u64)>;
@@ -64,6 +64,8 @@ fn traits(story: &Story) -> Vec<String> {
     add(story.fixed, "bootstrap data without a token");
     add(story.second.is_some(), "has a second pool");
     add(story.second.as_ref().is_some_and(|second| second.elsewhere), "has a second Cluster");
+    add(story.existing_group == Some(ExistingGroup::Foreign), "its group's name is taken");
+    add(story.existing_group == Some(ExistingGroup::Adoptable), "adopts a group");
     add(super::spec::refreshes(&story.spec), "AWS replaces outdated instances");
     traits
 }
@@ -138,6 +140,8 @@ mod tests {
             "(story) ends with DeleteNamespace",
             "(story) has a second Cluster",
             "(story) has a second pool",
+            "(story) its group's name is taken",
+            "(story) adopts a group",
             "Field: NameFreed",
             "Field: TemplateGone",
             "Field: Attach",
@@ -146,6 +150,7 @@ mod tests {
             "Field: LaunchHook",
             "Field: ImageGone",
             "Field: VersionUnknown",
+            "Field: ReferencesLost",
             "LoseReplies",
             "ListAgain",
             "RestartInThePast",

@@ -25,22 +25,40 @@ pub(super) fn decide(input: &Input<'_>, waiting: Waiting) -> Plan {
     plan
 }
 
+/// A creation that was requested by a process that died takes effect, and is listed, no later than this: the client waits 20
+/// seconds for an answer.
+const UNANSWERED: TimeDelta = TimeDelta::seconds(45);
+
 /// Deletes the launch template, the last resource, once nothing runs.
 pub(super) fn delete_template(input: &Input<'_>) -> Plan {
     let Input { desired, observed, .. } = *input;
     let mut part = Part::default();
+    let absent_since = input.memory.ownership.absent_since();
+    let absent_for = absent_since.map_or(TimeDelta::zero(), |since| input.now - since);
+    // A pool that recorded its group knows its launch template.
+    let is_unrecorded = desired.provider_id.is_none();
+    let waits = |lag| Some(lag - absent_for).filter(|left| is_unrecorded && *left > TimeDelta::zero());
+    let is_ours = template_not_owned(desired, observed).is_none();
     let phase = match &observed.template {
         Known::Unread(_) => DeletionPhase::DeletingLaunchTemplate,
-        Known::Present(ObservedTemplate { id, .. }) if template_not_owned(desired, observed).is_none() => {
-            let absent_since = input.memory.ownership.absent_since();
-            let absent_for = absent_since.map_or(TimeDelta::zero(), |since| input.now - since);
-            if desired.provider_id.is_none() && absent_for < LISTING_LAG {
-                part.requeue_within(LISTING_LAG - absent_for);
-            } else {
-                part.push(Write::DeleteLaunchTemplate { id: id.clone() });
+        Known::Present(ObservedTemplate { id, .. }) if is_ours => {
+            match waits(LISTING_LAG) {
+                Some(left) => part.requeue_within(left),
+                None => part.push(Write::DeleteLaunchTemplate { id: id.clone() }),
             }
             DeletionPhase::DeletingLaunchTemplate
         }
+        Known::Absent if is_unrecorded => match waits(UNANSWERED) {
+            Some(left) => {
+                part.requeue_within(left);
+                DeletionPhase::DeletingLaunchTemplate
+            }
+            None if !observed.template_was_read => {
+                part.needs.fresh_template = true;
+                DeletionPhase::DeletingLaunchTemplate
+            }
+            None => DeletionPhase::Done,
+        },
         Known::Absent | Known::Present(_) => DeletionPhase::Done,
     };
     let mut plan = Plan::of_deletion(phase);

@@ -116,7 +116,7 @@ fn client_token(desired: &Desired, observed: &Observed, stamp: &Stamp) -> String
 /// The version that holds exactly the content of `stamp`, with the same record of its bootstrap spec. If there are several,
 /// it is the one that the group is pinned to, since another would change the group, or else the newest. A version of an
 /// earlier release does not encrypt the other volumes of the image: the group is not pinned to it again. Nor is it to one that
-/// tags Spot Instance requests, which EC2 accepts only if it makes one, or does not, although the pool may.
+/// tags Spot Instance requests, which EC2 accepts only if it makes one, or does not, although the pool launches nothing else.
 fn version_with(
     observed: &Observed,
     versions: &BTreeMap<i64, LaunchTemplateVersion>,

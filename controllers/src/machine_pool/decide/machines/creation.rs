@@ -53,7 +53,9 @@ fn record_of(input: &Input<'_>, instance: &PoolInstance) -> Option<LaunchRecord>
         || is_of_foreign_version(observed, instance)
         || is_of_deleted_version(input, instance);
     if is_found {
-        return desired_stamp(desired, observed).map(LaunchRecord::Found);
+        let of_type = instance.listed.as_ref().and_then(|listed| listed.instance_type.as_ref());
+        let other_type = of_type.is_some_and(|kind| !desired.instance_types.contains(kind));
+        return desired_stamp(desired, observed).map(|stamp| LaunchRecord::Found { stamp, other_type });
     }
     stamps(observed).remove(&version_of(observed, instance)?).map(LaunchRecord::Launched)
 }

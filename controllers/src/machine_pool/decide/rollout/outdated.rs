@@ -53,12 +53,17 @@ pub fn most_common_revision(desired: &Desired, observed: &Observed, outdated: &O
     counts.into_iter().max_by_key(|(_, count)| *count).map(|(revision, _)| revision)
 }
 
-/// How long until another instance becomes outdated by its age.
+/// How long until another instance becomes outdated by its age, or since it is old enough.
 #[must_use]
 pub fn until_next(input: &Input<'_>) -> Option<TimeDelta> {
     let Input { desired, observed, now, .. } = *input;
     let expiries = instances::live(observed).filter_map(|(id, instance)| expires_at(desired, id, instance));
-    let next = expiries.chain(desired.rollout.after).filter(|at| *at > now).min()?;
+    let is_recommended = |instance: &PoolInstance| {
+        desired.rebalance && instance.notice == Some(NoticeKind::RebalanceRecommendation)
+    };
+    let recommended = instances::live(observed).filter(|(_, instance)| is_recommended(instance));
+    let settled = recommended.filter_map(|(_, instance)| settles_at(instance));
+    let next = expiries.chain(settled).chain(desired.rollout.after).filter(|at| *at > now).min()?;
     Some(next - now)
 }
 
@@ -100,12 +105,13 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
     // One that was launched from the launch template of the pool before that was deleted has another record.
     let is_found = |instance: &PoolInstance| match record(instance) {
         Some(LaunchRecord::Launched(_)) => false,
-        Some(LaunchRecord::Found(_)) if unread_version(observed, instance).is_some() => true,
+        Some(LaunchRecord::Found { .. }) if unread_version(observed, instance).is_some() => true,
         _ => is_of_another_template(observed, instance),
     };
     let made = |instance: &PoolInstance| {
         let listed = instance.listed.as_ref()?;
-        if wanted.is_some() && adopted.contains(origin(listed)) {
+        // A group that was kept, and is adopted by a pool of the same name, has the launch template of that pool.
+        if wanted.is_some() && adopted.contains(origin(listed)) && origin(listed) != template {
             return Some(OutdatedReason::Adopted);
         }
         let from =
@@ -116,7 +122,13 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
         if is_outdated || from.is_some_and(|version| foreign.contains(version)) {
             return Some(changed(before, image.as_ref()));
         }
+        // Nobody removed the type of an instance that others launched with another one, as its record tells.
+        let has_other_type = match record(instance) {
+            Some(record) => record.has_other_type(),
+            None => is_of_another_template(observed, instance),
+        };
         let removed = listed.instance_type.as_ref().filter(|kind| !desired.instance_types.contains(kind));
+        let removed = removed.filter(|_| !has_other_type);
         removed.map(|_| OutdatedReason::TypeRemoved)
     };
     let reason = |id: &str, instance: &PoolInstance| {
@@ -147,6 +159,15 @@ fn stamp_of<'a>(
     from.and_then(|(_, version)| stamps.get(version)).or_else(|| record(instance).map(LaunchRecord::stamp))
 }
 
+/// EC2 may recommend to rebalance an instance minutes after its launch. It is not replaced before this age: where AWS
+/// recommends it for each new instance, replacements would follow each other without a pause.
+const LEAST_AGE: TimeDelta = TimeDelta::minutes(15);
+
+/// When a recommendation to rebalance an instance counts.
+fn settles_at(instance: &PoolInstance) -> Option<DateTime<Utc>> {
+    instance.launched_at().map(|launched| launched + LEAST_AGE)
+}
+
 /// Why an instance is outdated, whatever its launch template version is.
 fn requested_or_aged(
     desired: &Desired,
@@ -159,7 +180,9 @@ fn requested_or_aged(
     }
     match instance.notice {
         Some(NoticeKind::ScheduledRetirement) => return Some(OutdatedReason::RetirementScheduled),
-        Some(NoticeKind::RebalanceRecommendation) if desired.rebalance => {
+        Some(NoticeKind::RebalanceRecommendation)
+            if desired.rebalance && settles_at(instance).is_none_or(|at| at <= now) =>
+        {
             return Some(OutdatedReason::RebalanceRecommended);
         }
         _ => {}

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capasg_cloud::{CloudError, ErrorClass, LifecycleState, Write};
+use capasg_cloud::{CloudError, ErrorClass, LaunchBlocker, LifecycleState, Write};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::backoff::{Failures, PERMANENT, remaining};
@@ -105,6 +105,15 @@ impl FailedCalls {
         }
         let others: Vec<String> = others.into_iter().collect();
         format!(" Other calls that fail: {}.", others.join(", "))
+    }
+
+    /// Whether AWS rejects a call since the image cannot be launched, in the words of EC2.
+    #[must_use]
+    pub fn names_image(&self) -> bool {
+        let is_image = |failed: &FailedCall| {
+            LaunchBlocker::of_answer(&failed.error.message) == Some(LaunchBlocker::Image)
+        };
+        self.0.values().any(|failed| failed.is_rejected && is_image(failed))
     }
 
     /// Whether the termination of an instance must be requested alone: AWS rejects a batch as a whole, so that one

@@ -190,7 +190,7 @@ fn launch(
         },
         user_data: user_data(bootstrap),
         tags: template_tags(&desired.tags),
-        spot: spec.may_launch_spot(),
+        spot: spec.launches_only_spot(),
     };
     let stamp = Stamp {
         content: content_hash(&data, &bootstrap.digest.content),
