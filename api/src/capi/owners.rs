@@ -4,7 +4,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use kube::Resource;
 
 use super::GROUP;
-use crate::{ASGMachine, ASGMachinePool, names::machine_name};
+use crate::{
+    ASGMachine, ASGMachinePool,
+    names::{labels, machine_name, must_format_value},
+};
 
 /// The `MachinePool` that controls a pool; a pool without one is not reconciled (C1). A Cluster as the only owner, which the
 /// topology controller sets first, does not count (J5).
@@ -25,14 +28,25 @@ pub fn pool_owner_of_machine(machine: &ASGMachine) -> Option<&OwnerReference> {
     references(&machine.metadata).iter().find(|owner| is(owner, crate::GROUP, "ASGMachinePool"))
 }
 
-/// Whether an `ASGMachine` belongs to the pool of this name in its namespace: by its owner reference, or, if it references no
-/// pool, by its own name, which a pool gives to one instance alone (D5). Tools that restore backups remove owner references.
+/// Whether an `ASGMachine` belongs to a pool: by its owner reference, or, if it references no pool, by its own name (D5), and
+/// by its label for the `MachinePool` (D3), since names of pools are truncated in it. Tools that restore backups remove
+/// owner references.
 #[must_use]
-pub fn belongs_to_pool(machine: &ASGMachine, pool: &str) -> bool {
-    match pool_owner_of_machine(machine) {
-        Some(owner) => owner.name == pool,
-        None => machine.metadata.name.as_deref() == Some(&machine_name(pool, &machine.spec.instance_id)),
+pub fn belongs_to_pool(machine: &ASGMachine, pool: &ASGMachinePool) -> bool {
+    let name = pool.metadata.name.as_deref().unwrap_or_default();
+    if machine.metadata.namespace != pool.metadata.namespace {
+        return false;
     }
+    if let Some(owner) = pool_owner_of_machine(machine) {
+        return owner.name == name;
+    }
+    let label = machine.metadata.labels.as_ref().and_then(|labels| labels.get(labels::POOL_NAME));
+    let of_owner = match owner_machine_pool(pool) {
+        Some(owner) => label == Some(&must_format_value(&owner.name)),
+        // The pool may have lost its owner reference as well.
+        None => machine_name(name, "").len() >= name.len(),
+    };
+    of_owner && machine.metadata.name.as_deref() == Some(&machine_name(name, &machine.spec.instance_id))
 }
 
 /// The reference from an `ASGMachine` to its pool. It is not a controller reference, since core's Machine is the controller

@@ -69,10 +69,22 @@ impl Caches {
     /// The ASGMachines of a pool.
     #[must_use]
     pub fn asg_machines(&self, pool: &ObjectKey) -> Vec<Arc<ASGMachine>> {
-        let without_owner = self.asg_machines_of.objects_of(&pool.sibling(WITHOUT_OWNER));
-        let found = self.asg_machines_of.objects_of(pool).into_iter().chain(without_owner);
-        let found = found.filter_map(|key| self.asg_machine(&key));
-        found.filter(|machine| belongs_to(machine, pool)).collect()
+        let machines = |group: &ObjectKey| {
+            self.asg_machines_of.objects_of(group).into_iter().filter_map(|key| self.asg_machine(&key))
+        };
+        // The index keeps what an object belonged to before.
+        let without_owner = machines(&pool.sibling(WITHOUT_OWNER));
+        let without_owner = without_owner.filter(|machine| pool_owner_of_machine(machine).is_none());
+        machines(pool).chain(without_owner).filter(|machine| self.belongs_to(machine, pool)).collect()
+    }
+
+    /// Whether an ASGMachine belongs to a pool.
+    #[must_use]
+    pub fn belongs_to(&self, machine: &ASGMachine, pool: &ObjectKey) -> bool {
+        match self.pool(pool) {
+            Some(pool) => belongs_to_pool(machine, &pool),
+            None => pool_owner_of_machine(machine).is_some_and(|owner| owner.name == pool.name),
+        }
     }
 
     /// The ASGMachines that are being deleted, except those of pools that are selected by another watch filter.
@@ -130,11 +142,6 @@ impl Caches {
     pub fn asg_machine(&self, key: &ObjectKey) -> Option<Arc<ASGMachine>> {
         self.asg_machines.get(&ObjectRef::new(&key.name).within(&key.namespace))
     }
-}
-
-/// Whether an ASGMachine belongs to a pool.
-pub(super) fn belongs_to(machine: &ASGMachine, pool: &ObjectKey) -> bool {
-    machine.metadata.namespace.as_ref() == Some(&pool.namespace) && belongs_to_pool(machine, &pool.name)
 }
 
 /// In place of the name of a pool: no object has it.

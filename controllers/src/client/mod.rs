@@ -96,7 +96,7 @@ impl Kubernetes for ApiServer {
             .list(&by_labels(scope))
             .await
             .map_err(|e| port_error(format!("listing ASGMachines of {}", scope.pool), &e))?;
-        Ok(list.items.into_iter().filter(|m| caches::belongs_to(m, &scope.pool)).map(Arc::new).collect())
+        Ok(list.items.into_iter().filter(|m| self.caches.belongs_to(m, &scope.pool)).map(Arc::new).collect())
     }
 
     async fn list_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<Machine>>> {

@@ -7,6 +7,7 @@ use capasg_api::{
     names::{FIELD_MANAGER, annotations, finalizers},
 };
 use chrono::SecondsFormat;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
@@ -96,30 +97,8 @@ pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -
         KubeWrite::AnnotateDesiredState { machine, uid, record } => {
             patch.annotate::<ASGMachine>(machine, uid, annotations::DESIRED_STATE, json!(record)).await
         }
-        KubeWrite::RestoreAsgMachine { machine, uid, owner } => {
-            let found = patch.metadata_of(machine).await?;
-            let mut owners = found.owner_references().to_vec();
-            if !owners.iter().any(|one| one.uid == owner.uid) {
-                owners.push(owner.clone());
-            }
-            let mut finalizers = found.finalizers().to_vec();
-            if !finalizers.iter().any(|finalizer| finalizer == finalizers::MACHINE) {
-                finalizers.push(finalizers::MACHINE.to_owned());
-            }
-            let version = found.resource_version();
-            let body = json!({"metadata": {
-                "uid": uid, "resourceVersion": version, "ownerReferences": owners, "finalizers": finalizers,
-            }});
-            patch.merge::<ASGMachine>(machine, &body).await
-        }
-        KubeWrite::RemoveAsgMachineFinalizer { machine, uid, .. } => {
-            let found = patch.metadata_of(machine).await?;
-            let left: Vec<&String> =
-                found.finalizers().iter().filter(|f| f.as_str() != finalizers::MACHINE).collect();
-            let version = found.resource_version();
-            let body = json!({"metadata": {"uid": uid, "resourceVersion": version, "finalizers": left}});
-            patch.merge::<ASGMachine>(machine, &body).await
-        }
+        KubeWrite::RestoreAsgMachine { machine, uid, owner } => patch.restore(machine, uid, owner).await,
+        KubeWrite::RemoveAsgMachineFinalizer { machine, uid, .. } => patch.release(machine, uid).await,
         KubeWrite::AnnotateDeleteMachine { machine, uid, annotated } => {
             let value = if *annotated { json!(SCALE_IN_VALUE) } else { Value::Null };
             patch.annotate::<Machine>(machine, uid, annotations::DELETE_MACHINE, value).await
@@ -155,6 +134,34 @@ impl Patcher<'_> {
     /// A merge patch replaces lists, which may hold entries of others, so they are read first.
     async fn metadata_of(&self, key: &ObjectKey) -> Result<PartialObjectMeta<ASGMachine>> {
         self.api::<ASGMachine>(key).get_metadata(&key.name).await.map_err(|e| self.failed(&e))
+    }
+
+    /// Adds the reference to its pool and our finalizer to an ASGMachine.
+    async fn restore(&self, key: &ObjectKey, uid: &str, owner: &OwnerReference) -> Result<Option<String>> {
+        let found = self.metadata_of(key).await?;
+        let mut owners = found.owner_references().to_vec();
+        if !owners.iter().any(|one| one.uid == owner.uid) {
+            owners.push(owner.clone());
+        }
+        let mut finalizers = found.finalizers().to_vec();
+        if !finalizers.iter().any(|finalizer| finalizer == finalizers::MACHINE) {
+            finalizers.push(finalizers::MACHINE.to_owned());
+        }
+        let version = found.resource_version();
+        let body = json!({"metadata": {
+            "uid": uid, "resourceVersion": version, "ownerReferences": owners, "finalizers": finalizers,
+        }});
+        self.merge::<ASGMachine>(key, &body).await
+    }
+
+    /// Removes our finalizer from an ASGMachine.
+    async fn release(&self, key: &ObjectKey, uid: &str) -> Result<Option<String>> {
+        let found = self.metadata_of(key).await?;
+        let left: Vec<&String> =
+            found.finalizers().iter().filter(|f| f.as_str() != finalizers::MACHINE).collect();
+        let version = found.resource_version();
+        let body = json!({"metadata": {"uid": uid, "resourceVersion": version, "finalizers": left}});
+        self.merge::<ASGMachine>(key, &body).await
     }
 
     fn failed(&self, e: &kube::Error) -> KubeError {

@@ -354,8 +354,8 @@ fn of_asg_machine(caches: &Caches, machine: &ASGMachine) -> Vec<ObjectKey> {
         return vec![key.sibling(&owner.name)];
     }
     let pools = caches.pools_of(&key.namespace);
-    let pools = pools.iter().map(|pool| ObjectKey::of(pool.as_ref()));
-    pools.filter(|pool| belongs_to_pool(machine, &pool.name)).collect()
+    let pools = pools.iter().filter(|pool| belongs_to_pool(machine, pool));
+    pools.map(|pool| ObjectKey::of(pool.as_ref())).collect()
 }
 
 /// The namespace and pool-name label of a Machine.

@@ -54,7 +54,8 @@ fn is_orphan(kubernetes: &dyn Kubernetes, machine: &ASGMachine) -> bool {
     !paused && pool_of(kubernetes, machine).is_none_or(|pool| kubernetes.pool(&pool).is_none())
 }
 
-/// The caches may be behind, so the pool is read from the API server before its machine is released.
+/// The caches may be behind, so a pool that its machine references is read from the API server before the machine is
+/// released.
 async fn release(kubernetes: &dyn Kubernetes, machine: &ASGMachine) -> Result<()> {
     if let Some(pool) = pool_of(kubernetes, machine)
         && kubernetes.pool_exists(&pool).await?
@@ -76,6 +77,5 @@ fn pool_of(kubernetes: &dyn Kubernetes, machine: &ASGMachine) -> Option<ObjectKe
         return Some(key.sibling(&owner.name));
     }
     let pools = kubernetes.pools_of(&key.namespace);
-    let mut pools = pools.iter().map(|pool| ObjectKey::of(pool.as_ref()));
-    pools.find(|pool| belongs_to_pool(machine, &pool.name))
+    pools.iter().find(|pool| belongs_to_pool(machine, pool)).map(|pool| ObjectKey::of(pool.as_ref()))
 }

@@ -63,11 +63,7 @@ impl Execution<'_> {
     pub fn has_deletions_of_others(&self) -> bool {
         let Self { context, objects, observed, plan, .. } = self;
         let Some(scope) = objects.machines_scope() else { return false };
-        let deletion = |step| match step {
-            &Step::Kubernetes(KubeWrite::DeleteMachine { ref machine, .. }) => Some(machine.name.as_str()),
-            _ => None,
-        };
-        let planned: BTreeSet<&str> = plan.steps().filter_map(deletion).collect();
+        let planned: BTreeSet<&str> = plan.steps().filter_map(deleted_machine).collect();
         let stays = |machine: &&MachineRef| {
             machine.deleting_since.is_none() && !planned.contains(machine.name.as_str())
         };
@@ -75,5 +71,13 @@ impl Execution<'_> {
         let staying: BTreeSet<&str> = machines.filter(stays).map(|machine| machine.name.as_str()).collect();
         let now = context.kubernetes.machines(&scope);
         now.iter().any(|machine| machine.is_deleting() && staying.contains(machine.name_any().as_str()))
+    }
+}
+
+/// The name of the Machine that a step deletes.
+fn deleted_machine(step: &Step) -> Option<&str> {
+    match step.kubernetes()? {
+        KubeWrite::DeleteMachine { machine, .. } => Some(&machine.name),
+        _ => None,
     }
 }

@@ -16,10 +16,10 @@ pub async fn write(
 ) -> Result<(), KubeError> {
     let resource_version = match context.kubernetes.write(write).await {
         Ok(resource_version) => resource_version,
-        Err(KubeError::NotFound { .. }) if is_done_without_object(write) => return Ok(()),
         Err(error) => {
             memory.record(Entry::NotWritten { write, error: &error }, context.clock.now());
-            return Err(error);
+            let is_done = matches!(error, KubeError::NotFound { .. }) && is_done_without_object(write);
+            return if is_done { Ok(()) } else { Err(error) };
         }
     };
     let resource_version = resource_version.as_deref();

@@ -85,6 +85,7 @@ async fn carry_out(
                 && memory.failed_calls.about(CallTopic::LaunchTemplate).is_some()
         };
         if phase.depends_on().iter().any(|before| halted.contains(before) && !is_over(*before)) {
+            acted.notices_wait |= phase.acts_on_notices() && execution.plan.of(phase).next().is_some();
             halted.push(phase);
             continue;
         }

@@ -50,6 +50,29 @@ fn a_deletion_alongside_another_owners_group_deletes_our_template() {
     stage.group().tags.clear();
     let plan = decide(&stage);
     assert!(matches!(cloud(&plan)[..], [Write::DeleteLaunchTemplate { .. }]), "{plan:?}");
+    // A pool that never had a group.
+    stage.desired.provider_id = None;
+    let plan = decide(&stage);
+    assert!(matches!(cloud(&plan)[..], [Write::DeleteLaunchTemplate { .. }]), "{plan:?}");
+    stage.observed.template = Known::Absent;
+    assert_eq!(decide(&stage).deletion, Some(DeletionPhase::Done));
+}
+
+#[test]
+fn a_pool_without_a_group_waits_for_a_launch_template_that_may_be_about_to_be_created() {
+    let mut stage = Stage::new(0);
+    stage.desired.provider_id = None;
+    stage.observed.group = GroupView::Absent { as_of: now(), settled: true };
+    stage.observed.template = Known::Absent;
+    stage.observed.template_was_read = false;
+    stage.observed.account = Some("123456789012".into());
+    stage.observe(now());
+    let plan = decide(&stage);
+    assert_eq!(plan.deletion, Some(DeletionPhase::DeletingLaunchTemplate), "{plan:?}");
+    stage.clock = now() + TimeDelta::minutes(1);
+    assert!(decide(&stage).needs.fresh_template, "it is read at the end of the wait");
+    stage.observed.template_was_read = true;
+    assert_eq!(decide(&stage).deletion, Some(DeletionPhase::Done));
 }
 
 #[test]

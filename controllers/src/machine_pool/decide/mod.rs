@@ -65,7 +65,7 @@ pub fn decision(observation: &Observation, memory: &PoolMemory, now: DateTime<Ut
         PoolState::Unreferenced(facts) => {
             let input = input(facts);
             let mut plan = pool::terminations(&input);
-            plan.add(Phase::AsgMachines, restoration::restore(&input));
+            plan.add(Phase::AsgMachines, restoration::restore(&input, plan.blocker.as_ref()));
             plan.add(Phase::AsgMachines, creation::create(&input, plan.blocker.as_ref()));
             Decision { desired: Some(facts.desired.clone()), plan: complete(&input, plan) }
         }
@@ -92,7 +92,7 @@ fn running(input: &Input<'_>) -> Decision {
     }
     plan.pending = plan.pending.take().or(pending);
     let new = creation::create(&input, plan.blocker.as_ref());
-    plan.add(Phase::AsgMachines, restoration::restore(&input));
+    plan.add(Phase::AsgMachines, restoration::restore(&input, plan.blocker.as_ref()));
     plan.add(Phase::AsgMachines, new);
     let plan = complete(&input, plan);
     Decision { desired: Some(desired), plan }

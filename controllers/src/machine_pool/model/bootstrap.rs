@@ -71,7 +71,7 @@ fn is_ignition(data: &[u8]) -> bool {
         #[serde(rename = "ignition")]
         _ignition: serde::de::IgnoredAny,
     }
-    serde_json::from_slice::<Config>(data).is_ok()
+    data.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<Config>(data).is_ok()
 }
 
 /// Bootstrap data that is larger than AWS accepts, as a condition describes it.

@@ -115,7 +115,7 @@ mod tests {
             assert_eq!(Format::of(config, name), Format::Ignition);
         }
         assert_eq!(Format::of(config, Some("cloud-config")), INIT, "what a Secret says holds");
-        for other in [&b"{\"runcmd\": []}"[..], b"ignition: {}", b"{\"ignition\": {", b"[]"] {
+        for other in [&b"{\"runcmd\": []}"[..], b"ignition: {}", b"{\"ignition\": {", b"[1]"] {
             assert_eq!(Format::of(other, None), INIT, "{other:?}");
         }
     }

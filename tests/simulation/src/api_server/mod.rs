@@ -310,8 +310,8 @@ impl State {
             if let Some(owner) = pool_owner_of_machine(&machine) {
                 self.woken.insert(key.sibling(&owner.name));
             } else {
-                let pools = self.pools.iter().map(|(pool, _)| pool);
-                self.woken.extend(pools.filter(|pool| belongs_to_pool(&machine, &pool.name)).cloned());
+                let pools = self.pools.iter().filter(|(_, pool)| belongs_to_pool(&machine, pool));
+                self.woken.extend(pools.map(|(pool, _)| pool.clone()));
             }
         }
         for machine in self.machines.deliver(now) {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use capasg_api::{
     ASGGuard, ASGIdentity, ASGIdentityStatus, ASGMachine, ASGMachinePool,
-    capi::{Cluster, Machine, MachinePool, belongs_to_pool},
+    capi::{Cluster, Machine, MachinePool, belongs_to_pool, pool_owner_of_machine},
     names::{labels, must_format_value},
 };
 use capasg_cloud::Clock;
@@ -20,7 +20,7 @@ use chrono::TimeDelta;
 use kube::ResourceExt;
 use serde_json::Value;
 
-use super::{ApiServer, on_its_way::OnItsWay, writes};
+use super::{ApiServer, State, on_its_way::OnItsWay, writes};
 use crate::{Entry, Port, journal::Moment, latency::pass};
 
 /// The API server answers any request within this time (`--request-timeout`); the client waits longer.
@@ -121,8 +121,15 @@ impl ApiServer {
     }
 }
 
-fn is_of_pool(machine: &ASGMachine, pool: &ObjectKey) -> bool {
-    machine.metadata.namespace.as_ref() == Some(&pool.namespace) && belongs_to_pool(machine, &pool.name)
+/// Whether an ASGMachine belongs to a pool, as the cache shows that.
+fn is_of_pool(state: &State, machine: &ASGMachine, key: &ObjectKey) -> bool {
+    match state.pools.cached(key) {
+        Some(pool) => belongs_to_pool(machine, &pool),
+        None => {
+            machine.metadata.namespace.as_ref() == Some(&key.namespace)
+                && pool_owner_of_machine(machine).is_some_and(|owner| owner.name == key.name)
+        }
+    }
 }
 
 fn is_in_scope(machine: &Machine, scope: &PoolScope, label: &String) -> bool {
@@ -151,7 +158,7 @@ impl Kubernetes for ApiServer {
 
     fn asg_machines(&self, pool: &ObjectKey) -> Vec<Arc<ASGMachine>> {
         let state = self.state();
-        state.asg_machines.all_cached().filter(|machine| is_of_pool(machine, pool)).cloned().collect()
+        state.asg_machines.all_cached().filter(|machine| is_of_pool(&state, machine, pool)).cloned().collect()
     }
 
     fn deleting_asg_machines(&self) -> Vec<Arc<ASGMachine>> {
@@ -185,7 +192,7 @@ impl Kubernetes for ApiServer {
             let (state, label) = (self.state(), must_format_value(&scope.machine_pool));
             let all = state.asg_machines.iter().map(|(_, machine)| machine);
             let is_in = |machine: &&Arc<ASGMachine>| {
-                is_of_pool(machine, &scope.pool) && has_labels(machine.labels(), scope, &label)
+                is_of_pool(&state, machine, &scope.pool) && has_labels(machine.labels(), scope, &label)
             };
             all.filter(is_in).cloned().collect()
         };

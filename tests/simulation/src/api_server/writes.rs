@@ -1,12 +1,16 @@
 //! What each of the controllers' writes does to the objects.
 
-use capasg_api::names::{annotations, finalizers};
+use capasg_api::{
+    ASGMachine,
+    names::{annotations, finalizers},
+};
 use capasg_controllers::{
     ObjectKey,
     kubernetes::{KubeWrite, Result},
     names::{BLOCK_MOVE_VALUE, SCALE_IN_VALUE},
 };
 use chrono::{DateTime, SecondsFormat, Utc};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 
 use super::{Expect, State};
@@ -62,12 +66,10 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
             let expect = Expect { version: resource_version.as_deref(), uid: None };
             pools.update(ledger, pool, expect, |pool| pool.status = Some(status.as_ref().clone()))
         }
-        KubeWrite::CreateAsgMachine(machine) => {
-            if asg_machines.get(&ObjectKey::of(machine.as_ref())).is_some() {
-                return Ok(false);
-            }
-            asg_machines.create(ledger, machine.as_ref().clone()).map(|_| true)
+        KubeWrite::CreateAsgMachine(new) if asg_machines.get(&ObjectKey::of(new.as_ref())).is_some() => {
+            Ok(false)
         }
+        KubeWrite::CreateAsgMachine(new) => asg_machines.create(ledger, new.as_ref().clone()).map(|_| true),
         KubeWrite::PatchAsgMachineStatus { machine, resource_version, status } => {
             let expect = Expect { version: resource_version.as_deref(), uid: None };
             asg_machines.update(ledger, machine, expect, |machine| {
@@ -89,14 +91,8 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
             })
         }
         KubeWrite::RestoreAsgMachine { machine, uid: wanted, owner } => {
-            asg_machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
-                if !machine.owner_references().iter().any(|one| one.uid == owner.uid) {
-                    machine.owner_references_mut().push(owner.clone());
-                }
-                if !machine.finalizers().iter().any(|finalizer| finalizer == finalizers::MACHINE) {
-                    machine.finalizers_mut().push(finalizers::MACHINE.to_owned());
-                }
-            })
+            let expect = Expect { uid: Some(wanted), version: None };
+            asg_machines.update(ledger, machine, expect, |machine| restore(machine, owner))
         }
         KubeWrite::RemoveAsgMachineFinalizer { machine, uid: wanted, .. } => {
             asg_machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
@@ -121,6 +117,16 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
         KubeWrite::DeleteMachine { machine, uid: wanted, .. } => {
             machines.delete(ledger, machine, Expect { uid: Some(wanted), version: None })
         }
+    }
+}
+
+/// Adds the reference to its pool and our finalizer.
+fn restore(machine: &mut ASGMachine, owner: &OwnerReference) {
+    if !machine.owner_references().iter().any(|one| one.uid == owner.uid) {
+        machine.owner_references_mut().push(owner.clone());
+    }
+    if !machine.finalizers().iter().any(|finalizer| finalizer == finalizers::MACHINE) {
+        machine.finalizers_mut().push(finalizers::MACHINE.to_owned());
     }
 }
 

@@ -18,6 +18,7 @@ pub(super) fn bring_back(world: &mut World, pool: &Pool) {
     }
     field::end_attached(world, pool);
     existing_group::let_adopt(world, pool);
+    existing_group::end_adopted(world, pool);
     odd::replace_the_lost(world, pool);
 }
 

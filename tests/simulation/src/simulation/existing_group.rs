@@ -1,9 +1,13 @@
 //! A group of others has the name of the pool's group before the pool exists: others delete it, or the pool adopts it.
 
 use capasg_api::{
-    conditions::GROUP_READY, names::tags, pool::AdoptionPolicy, reasons::group_ready::ADOPTION_BLOCKED,
+    ASGMachinePool,
+    conditions::GROUP_READY,
+    names::tags,
+    pool::{AdoptionPolicy, RolloutType},
+    reasons::group_ready::ADOPTION_BLOCKED,
 };
-use capasg_fake_aws::{Service, Tree};
+use capasg_fake_aws::{InstanceDump, Service, Tree};
 use serde_json::json;
 
 use super::{
@@ -102,6 +106,25 @@ pub(super) fn free(world: &World, pool: &Pool) {
 pub(super) fn delete_template(world: &World) {
     let template = Tree::new().with("LaunchTemplateName", TEMPLATE);
     drop(world.aws(Service::Ec2, "DeleteLaunchTemplate", template));
+}
+
+/// Where users replace instances themselves, they replace those that the pool adopted: their user data have no token.
+pub(super) fn end_adopted(world: &World, pool: &Pool) {
+    let is_meant = |pool: &ASGMachinePool| {
+        pool.spec.adoption_policy == Some(AdoptionPolicy::Adopt)
+            && pool.spec.rollout(1).type_ == RolloutType::OnDelete
+    };
+    let Some(group) = world.group(pool).filter(|_| world.pool(pool).is_some_and(|own| is_meant(&own))) else {
+        return;
+    };
+    if !group.tags.contains_key(tags::POOL) {
+        return;
+    }
+    let is_adopted =
+        |one: &InstanceDump| one.template.as_ref().is_some_and(|(id, _)| *id != group.template.0);
+    for one in world.instances(pool).into_iter().filter(is_adopted) {
+        world.simulator.kill(&world.scope(), &one.id);
+    }
 }
 
 /// What blocks an adoption (docs/users/adoption.md) is corrected: the group wants as many instances as it has, and the pool has as

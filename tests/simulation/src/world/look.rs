@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use capasg_api::{
     ASGMachine,
-    capi::{Machine, belongs_to_pool},
+    capi::{Machine, belongs_to_pool, pool_owner_of_machine},
     conditions,
     names::{aws_name, labels, must_format_value},
 };
@@ -98,9 +98,12 @@ impl World {
     #[must_use]
     pub fn asg_machines(&self, pool: &Pool) -> BTreeMap<String, Arc<ASGMachine>> {
         let all = self.api.state().asg_machines.all().into_iter();
-        all.filter(|(_, machine)| belongs_to_pool(machine, &pool.key.name))
-            .map(|(key, machine)| (key.name, machine))
-            .collect()
+        let object = self.api.state().pools.get(&pool.key);
+        let is_of = |machine: &ASGMachine| match (pool_owner_of_machine(machine), &object) {
+            (Some(owner), _) => owner.name == pool.key.name,
+            (None, object) => object.as_ref().is_some_and(|object| belongs_to_pool(machine, object)),
+        };
+        all.filter(|(_, machine)| is_of(machine)).map(|(key, machine)| (key.name, machine)).collect()
     }
 
     /// The Machine of an instance.

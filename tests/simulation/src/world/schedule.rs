@@ -7,7 +7,6 @@ use capasg_api::{ASGMachine, capi::belongs_to_pool};
 use capasg_controllers::{ObjectKey, identity, machine};
 use capasg_fake_aws::DEFAULT_ACCOUNT;
 use chrono::{DateTime, TimeDelta, Utc};
-use kube::ResourceExt;
 
 use super::{
     World,
@@ -237,9 +236,7 @@ impl World {
         let api = self.api.state();
         let has_pool = |machine: &ASGMachine| {
             let mut pools = api.pools.all_cached();
-            pools.any(|pool| {
-                pool.namespace() == machine.namespace() && belongs_to_pool(machine, &pool.name_any())
-            })
+            pools.any(|pool| belongs_to_pool(machine, pool))
         };
         let mut deleting =
             api.asg_machines.all_cached().filter(|machine| machine.metadata.deletion_timestamp.is_some());

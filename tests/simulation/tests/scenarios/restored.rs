@@ -80,7 +80,8 @@ async fn an_asg_machine_without_a_reference_is_no_orphan() -> Result<()> {
     let (machine, _) = machines.iter().next().ok_or_else(|| anyhow::anyhow!("an ASGMachine"))?;
     world.delete_machine(machine);
     world.edit_asg_machine(machine, |own| own.metadata.owner_references = None);
-    ensure!(world.asg_machines(&pool).values().any(|own| belongs_to_pool(own, "workers")), "by its name");
+    let object = world.pool(&pool).ok_or_else(|| anyhow::anyhow!("the pool"))?;
+    ensure!(world.asg_machines(&pool).values().all(|own| belongs_to_pool(own, &object)), "by its name");
     world
         .run_until("it is replaced", SOON, |world| {
             world.is_running(&pool, 2) && world.in_service(&pool) != before

@@ -33,8 +33,9 @@ const UNANSWERED: TimeDelta = TimeDelta::seconds(45);
 pub(super) fn delete_template(input: &Input<'_>) -> Plan {
     let Input { desired, observed, .. } = *input;
     let mut part = Part::default();
+    // A group of another owner is not about to be created.
     let absent_since = input.memory.ownership.absent_since();
-    let absent_for = absent_since.map_or(TimeDelta::zero(), |since| input.now - since);
+    let absent_for = absent_since.map_or(TimeDelta::MAX, |since| input.now - since);
     // A pool that recorded its group knows its launch template.
     let is_unrecorded = desired.provider_id.is_none();
     let waits = |lag| Some(lag - absent_for).filter(|left| is_unrecorded && *left > TimeDelta::zero());

@@ -1,18 +1,16 @@
-//! The writes to the API server that fail: one that has failed for some time is reported. A quota, an admission policy or a
-//! webhook may reject a write for as long as a user does nothing.
+//! The writes that the API server rejects: one that is rejected for some time is reported. A quota, an admission policy or a
+//! webhook rejects a write for as long as a user does nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::kubernetes::{KubeError, KubeWrite};
 
-/// A write that has failed for this long is reported.
+/// A write that is rejected for this long is reported.
 const REPORTED_AFTER: TimeDelta = TimeDelta::minutes(2);
-/// One that was not repeated for this long is not required any more.
-const FORGOTTEN_AFTER: TimeDelta = TimeDelta::minutes(30);
 
-/// The last failure of each write that has not succeeded since, by what it is about.
+/// The last rejection of each write that has not succeeded since, by what it is about.
 #[derive(Debug, Clone, Default)]
 pub struct FailedWrites(BTreeMap<String, FailedWrite>);
 
@@ -24,7 +22,7 @@ struct FailedWrite {
 }
 
 impl FailedWrites {
-    /// The error of the first write that has failed for some time, and how many others have.
+    /// The error of the first write that is rejected for some time, and how many others are.
     #[must_use]
     pub fn lasting(&self) -> Option<(&str, usize)> {
         let mut lasting = self.0.values().filter(|failed| failed.at - failed.since >= REPORTED_AFTER);
@@ -32,12 +30,13 @@ impl FailedWrites {
         Some((&first.error, lasting.count()))
     }
 
-    /// Records a failure. An object that was modified or deleted meanwhile is none: the next reconcile reads it.
+    /// Records the answer to a write that was not made. An object that was modified or deleted meanwhile is read by the next
+    /// reconcile, and an API server that does not answer has no condition.
     pub(super) fn fail(&mut self, write: &KubeWrite, error: &KubeError, now: DateTime<Utc>) {
-        if matches!(error, KubeError::Conflict { .. } | KubeError::NotFound { .. }) {
+        if !error.is_rejection() {
+            self.succeed(write);
             return;
         }
-        self.0.retain(|_, failed| now - failed.at < FORGOTTEN_AFTER);
         let failed = self.0.entry(write.what()).or_insert_with(|| FailedWrite {
             error: String::new(),
             since: now,
@@ -51,9 +50,13 @@ impl FailedWrites {
         self.0.remove(&write.what());
     }
 
-    /// Forgets writes that were not repeated for long.
-    pub(super) fn observe(&mut self, now: DateTime<Utc>) {
-        self.0.retain(|_, failed| now - failed.at < FORGOTTEN_AFTER);
+    /// Forgets writes that are not planned any more.
+    pub(super) fn keep<'a>(&mut self, planned: impl Iterator<Item = &'a KubeWrite>) {
+        if self.0.is_empty() {
+            return;
+        }
+        let planned: BTreeSet<String> = planned.map(KubeWrite::what).collect();
+        self.0.retain(|what, _| planned.contains(what));
     }
 }
 
@@ -88,17 +91,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_repeated_is_forgotten_and_a_conflict_is_no_failure() {
+    fn what_is_not_planned_any_more_is_forgotten_and_a_conflict_is_no_rejection() {
         let mut failed = FailedWrites::default();
-        failed.fail(&write("a"), &denied(), at(0));
-        failed.fail(&write("a"), &denied(), at(300));
-        failed.observe(at(300 + 1_799));
-        assert!(failed.lasting().is_some());
-        failed.observe(at(300 + 1_800));
-        assert_eq!(failed.lasting(), None);
-        let conflict = KubeError::Conflict { what: String::new() };
-        failed.fail(&write("a"), &conflict, at(0));
-        failed.fail(&write("a"), &conflict, at(300));
+        for name in ["a", "b"] {
+            failed.fail(&write(name), &denied(), at(0));
+            failed.fail(&write(name), &denied(), at(300));
+        }
+        failed.keep([write("b")].iter());
+        assert_eq!(failed.lasting(), Some(("deleting: denied by policy", 0)));
+        failed.fail(&write("b"), &KubeError::NotFound { what: String::new() }, at(400));
         assert_eq!(failed.lasting(), None);
     }
 }

@@ -13,7 +13,7 @@ use capasg_api::{
     ASGMachinePoolStatus,
     conditions::{self, SCALING_HEALTHY},
 };
-use capasg_cloud::{CloudError, LaunchBlocker, LaunchFailure, Result, ScalingActivity};
+use capasg_cloud::{ActivityStatus, CloudError, LaunchBlocker, LaunchFailure, Result, ScalingActivity};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::backoff::Curve;
@@ -48,7 +48,7 @@ pub struct LaunchWatch {
     last_update: LaunchUpdate,
 }
 
-/// A time in which fewer instances are in service than are desired.
+/// A time in which fewer instances are in service than are desired, or in which an instance refresh replaces instances.
 #[derive(Debug, Clone)]
 struct Shortage {
     since: DateTime<Utc>,
@@ -57,6 +57,8 @@ struct Shortage {
     in_service: i32,
     is_trying: bool,
     refresh: Option<RefreshProgress>,
+    /// Whether no instance is missing, while an instance refresh replaces some.
+    is_complete: bool,
     inputs: LaunchInputs,
     /// When the group's launch settings changed. Earlier failures do not count once a launch was tried after that.
     changed_at: Option<DateTime<Utc>>,
@@ -119,14 +121,9 @@ impl LaunchWatch {
         status: Option<&ASGMachinePoolStatus>,
         now: DateTime<Utc>,
     ) {
-        if view.in_service >= view.desired {
-            let before = self.shortage.as_ref().and_then(|shortage| shortage.refresh.as_ref());
-            if view.refresh.is_none() || before != view.refresh.as_ref() {
-                self.reset(now);
-            }
-            if view.refresh.is_none() {
-                return;
-            }
+        if view.in_service >= view.desired && view.refresh.is_none() {
+            self.reset(now);
+            return;
         }
         let (published, recovered) = (&mut self.published, self.recovered_at);
         let shortage = self.shortage.get_or_insert_with(|| {
@@ -141,6 +138,7 @@ impl LaunchWatch {
                 in_service: view.in_service,
                 is_trying: view.is_trying,
                 refresh: view.refresh.clone(),
+                is_complete: view.in_service >= view.desired,
                 inputs: view.inputs.clone(),
                 changed_at: None,
                 read_at: restored.is_some().then_some(now),
@@ -163,7 +161,12 @@ impl LaunchWatch {
         }
         if view.in_service > shortage.in_service || view.refresh != shortage.refresh {
             shortage.progress_at = now;
+            // A launch may have succeeded.
+            if shortage.is_complete && shortage.blocked.is_some() {
+                shortage.read_at = Some(now);
+            }
         }
+        shortage.is_complete = view.in_service >= view.desired;
         shortage.refresh.clone_from(&view.refresh);
         shortage.in_service = view.in_service;
         shortage.is_trying = view.is_trying;
@@ -174,7 +177,7 @@ impl LaunchWatch {
         }
     }
 
-    /// Forgets launch failures: no instance is missing, or the pool does not own the group.
+    /// Forgets launch failures: no instance is missing or replaced by a refresh, or the pool does not own the group.
     pub(super) fn reset(&mut self, now: DateTime<Utc>) {
         if self.shortage.take().is_some() {
             self.recovered_at = Some(now);
@@ -275,6 +278,11 @@ impl LaunchWatch {
             if let Some(old) = shortage.blocked.take_if(|blocked| blocked.message_at < changed) {
                 self.published.remove(&old.blocker);
             }
+        }
+        if shortage.is_complete {
+            let launched = |a: &&ScalingActivity| a.is_launch() && a.status == ActivityStatus::Successful;
+            let last = activities.iter().filter(launched).map(|activity| activity.started_at).max();
+            failures.retain(|failure| last.is_none_or(|last| failure.at > last));
         }
         let newest = failures.first().map(|failure| failure.at);
         failures.retain(|failure| newest.is_some_and(|newest| newest - failure.at <= WINDOW));

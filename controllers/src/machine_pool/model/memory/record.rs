@@ -13,7 +13,7 @@ use crate::machine_pool::model::retry_key::desired_key;
 use crate::machine_pool::model::revision::{identity, revision};
 use crate::machine_pool::model::stopped_rollout::stops;
 use crate::machine_pool::model::{
-    Blocker, Desired, DesiredLaunch, Known, Observation, Observed, Plan, PoolState, ReportReads,
+    Blocker, Desired, DesiredLaunch, Known, Observation, Observed, Plan, PoolState, ReportReads, Step,
 };
 
 /// What memory records.
@@ -145,7 +145,6 @@ impl PoolMemory {
     fn observed(&mut self, observation: &Observation, now: DateTime<Utc>) {
         let objects = &observation.objects;
         let is_deleting = objects.is_deleting();
-        self.failed_writes.observe(now);
         self.rollout.show(objects.pool.metadata.resource_version.as_deref());
         if let PoolState::Paused(_) = observation.state {
             self.rollout.take_over(&objects.pool, now);
@@ -254,6 +253,7 @@ impl PoolMemory {
         if is_complete(observed, plan) {
             self.failed_calls.keep(plan.writes(), observed);
             self.recent_writes.keep(plan.writes(), now);
+            self.failed_writes.keep(plan.steps().filter_map(Step::kubernetes));
         }
         let is_ours = !plan.blocker.as_ref().is_some_and(Blocker::is_not_owned);
         match CapacityView::of(&observation.objects, observed).filter(|_| is_ours) {

@@ -14,6 +14,15 @@ pub enum Step {
 }
 
 impl Step {
+    /// The write to Kubernetes, if it is one.
+    #[must_use]
+    pub fn kubernetes(&self) -> Option<&KubeWrite> {
+        match self {
+            Self::Cloud(_) => None,
+            Self::Kubernetes(write) => Some(write),
+        }
+    }
+
     /// The write to AWS, if it is one.
     #[must_use]
     pub fn cloud(&self) -> Option<&Write> {
