@@ -134,7 +134,7 @@ async fn real_rotations_replace_nothing_and_each_new_machine_joins() -> Result<(
     .await
 }
 
-/// A later version of core adds a field with a default to the definition of KubeadmConfigs, and the certificate of the CA changes
+/// A later version of core adds a field with a default to the definition of `KubeadmConfig`, and the certificate of the CA changes
 /// afterwards: no user edited what the machines were launched for.
 async fn a_new_default_replaces_nothing(rig: &Rig<'_>, target: &Target<'_>, ids: &[String]) -> Result<()> {
     const DEFINITION: &str = "customresourcedefinition/kubeadmconfigs.bootstrap.cluster.x-k8s.io";

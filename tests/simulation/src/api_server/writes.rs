@@ -30,7 +30,7 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
             })
         }
         KubeWrite::RemoveNothingCreated { pool, uid: wanted } => {
-            pools.update(ledger, pool, Expect { uid: Some(wanted), version: None }, |pool| {
+            pools.update(ledger, pool, of_uid(wanted), |pool| {
                 annotate(pool, annotations::NOTHING_CREATED, None);
             })
         }
@@ -49,7 +49,7 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
             })
         }
         KubeWrite::AnnotateBlockMove { pool, uid: wanted, blocked } => {
-            pools.update(ledger, pool, Expect { uid: Some(wanted), version: None }, |pool| {
+            pools.update(ledger, pool, of_uid(wanted), |pool| {
                 annotate(pool, annotations::BLOCK_MOVE, blocked.then_some(BLOCK_MOVE_VALUE));
             })
         }
@@ -77,47 +77,51 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
             })
         }
         KubeWrite::DeleteAsgMachine { machine, uid: wanted } => {
-            asg_machines.delete(ledger, machine, Expect { uid: Some(wanted), version: None })
+            asg_machines.delete(ledger, machine, of_uid(wanted))
         }
         KubeWrite::AnnotateTerminationRequested { machine, uid: wanted, at, .. } => {
-            asg_machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
+            asg_machines.update(ledger, machine, of_uid(wanted), |machine| {
                 let at = at.to_rfc3339_opts(SecondsFormat::Secs, true);
                 annotate(machine, annotations::END_REQUESTED_AT, Some(&at));
             })
         }
         KubeWrite::AnnotateDesiredState { machine, uid: wanted, record } => {
-            asg_machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
+            asg_machines.update(ledger, machine, of_uid(wanted), |machine| {
                 annotate(machine, annotations::DESIRED_STATE, Some(record));
             })
         }
-        KubeWrite::RestoreAsgMachine { machine, uid: wanted, owner } => {
-            let expect = Expect { uid: Some(wanted), version: None };
-            asg_machines.update(ledger, machine, expect, |machine| restore(machine, owner))
+        KubeWrite::RestoreAsgMachine { machine, uid, owner } => {
+            asg_machines.update(ledger, machine, of_uid(uid), |machine| restore(machine, owner))
         }
         KubeWrite::RemoveAsgMachineFinalizer { machine, uid: wanted, .. } => {
-            asg_machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
+            asg_machines.update(ledger, machine, of_uid(wanted), |machine| {
                 machine.finalizers_mut().retain(|finalizer| finalizer != finalizers::MACHINE);
             })
         }
         KubeWrite::AnnotateDeleteMachine { machine, uid: wanted, annotated } => {
-            machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
+            machines.update(ledger, machine, of_uid(wanted), |machine| {
                 annotate(machine, annotations::DELETE_MACHINE, annotated.then_some(SCALE_IN_VALUE));
             })
         }
         KubeWrite::AnnotateExcludeNodeDraining { machine, uid: wanted } => {
-            machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
+            machines.update(ledger, machine, of_uid(wanted), |machine| {
                 annotate(machine, annotations::EXCLUDE_NODE_DRAINING, Some("true"));
             })
         }
         KubeWrite::PatchMachineTimeouts { machine, uid: wanted, deletion } => {
-            machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
+            machines.update(ledger, machine, of_uid(wanted), |machine| {
                 machine.spec.deletion = Some(*deletion);
             })
         }
         KubeWrite::DeleteMachine { machine, uid: wanted, .. } => {
-            machines.delete(ledger, machine, Expect { uid: Some(wanted), version: None })
+            machines.delete(ledger, machine, of_uid(wanted))
         }
     }
+}
+
+/// The precondition of a write on a uid.
+fn of_uid(uid: &str) -> Expect<'_> {
+    Expect { uid: Some(uid), version: None }
 }
 
 /// Adds the reference to its pool and our finalizer.
