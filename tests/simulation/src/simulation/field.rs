@@ -2,8 +2,8 @@
 //! every death at launch, images that go away, versions that AWS does not know yet, a denial that lasts for hours. Each
 //! from a sequence of its own, so that stories without it stay as they are.
 
-use capasg_api::{conditions::UP_TO_DATE, pool::RolloutType, reasons::up_to_date};
-use capasg_fake_aws::{Fault, Service, Tree, ec2::Image};
+use capasg_api::{conditions::UP_TO_DATE, names::tags, pool::RolloutType, reasons::up_to_date};
+use capasg_fake_aws::{Fault, InstanceDump, Service, Tree, ec2::Image};
 
 use super::{
     act::{Act, Field, Rejection, SpecEdit, Story},
@@ -177,7 +177,15 @@ pub(super) fn perform(world: &World, pool: &Pool, act: Field) {
             }
         }
         Field::Attach(which) => {
-            let like = one(world.in_service(pool), which);
+            // What others launched from a launch template of their own has no token to join with.
+            let Some(group) = world.group(pool).filter(|group| group.tags.contains_key(tags::POOL)) else {
+                return;
+            };
+            let joins =
+                |one: &InstanceDump| one.template.as_ref().is_some_and(|(id, _)| *id == group.template.0);
+            let serving = world.in_service(pool);
+            let like = world.instances(pool).into_iter().filter(joins).map(|one| one.id);
+            let like = one(like.filter(|id| serving.contains(id)), which);
             let Some(id) = like.and_then(|other| world.simulator.launch_like(&scope, &other)) else { return };
             attach(world, pool, &id);
             if !world.instances(pool).iter().any(|one| one.id == id) {
@@ -250,7 +258,12 @@ pub(super) fn change_for_others(world: &World, pool: &Pool) -> bool {
         return false;
     }
     let image = world.pool(pool).and_then(|own| own.spec.machine.image.id.clone());
-    if let Some(other) = IMAGES.into_iter().find(|other| image.as_deref() != Some(*other)) {
+    let instances = world.instances(pool);
+    let is_other = |other: &&str| image.as_deref() != Some(*other);
+    // What the parameter of the spec names is no change.
+    let is_unused = |other: &&str| instances.iter().all(|one| one.image != **other);
+    let unused = IMAGES.into_iter().filter(is_other).find(is_unused);
+    if let Some(other) = unused.or_else(|| IMAGES.into_iter().find(is_other)) {
         world.edit_pool(pool, |own| spec::apply(&mut own.spec, &SpecEdit::Image(other)));
     }
     true
