@@ -16,6 +16,9 @@ use crate::{Pool, Random, World, cloud::MANAGER};
 
 type Acts = Vec<(i64, Act)>;
 
+/// A size of the root volume that no other edit sets, in GiB.
+const OTHER_GIB: i32 = 61;
+
 /// The lifecycle hook of others.
 const OTHERS: &str = "others";
 
@@ -251,21 +254,20 @@ pub(super) fn calm(world: &World, pool: &Pool) {
 }
 
 /// Instances whose launch template is none of the pool's, or was deleted before their launch was recorded, are replaced at the next
-/// requested change (docs/users/terminations.md): once the pool reports them, a user changes the image. Tells whether that was
+/// requested change (docs/users/terminations.md): once the pool reports them, a user changes the image, or the root volume. Tells whether that was
 /// done.
 pub(super) fn change_for_others(world: &World, pool: &Pool) -> bool {
     if !world.says(pool, UP_TO_DATE, "Unknown", up_to_date::OTHER_LAUNCH_TEMPLATE) {
         return false;
     }
     let image = world.pool(pool).and_then(|own| own.spec.machine.image.id.clone());
-    let instances = world.instances(pool);
-    let is_other = |other: &&str| image.as_deref() != Some(*other);
-    // What the parameter of the spec names is no change.
-    let is_unused = |other: &&str| instances.iter().all(|one| one.image != **other);
-    let unused = IMAGES.into_iter().filter(is_other).find(is_unused);
-    if let Some(other) = unused.or_else(|| IMAGES.into_iter().find(is_other)) {
-        world.edit_pool(pool, |own| spec::apply(&mut own.spec, &SpecEdit::Image(other)));
-    }
+    let other = IMAGES.into_iter().find(|other| image.as_deref() != Some(*other));
+    // A parameter names the image of other pools.
+    let edit = match other.filter(|_| image.is_some()) {
+        Some(other) => SpecEdit::Image(other),
+        None => SpecEdit::Volume(OTHER_GIB),
+    };
+    world.edit_pool(pool, |own| spec::apply(&mut own.spec, &edit));
     true
 }
 
