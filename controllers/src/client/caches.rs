@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use capasg_api::{
     ASGGuard, ASGIdentity, ASGMachine, ASGMachinePool,
-    capi::{Cluster, Machine, MachinePool, belongs_to_pool, pool_owner_of_machine},
+    capi::{Cluster, Machine, MachinePool, pool_owner_of_machine},
     names::{labels, must_format_value},
 };
 use k8s_openapi::api::core::v1::{Namespace, Secret};
@@ -15,7 +15,10 @@ use kube::{
 };
 
 use super::Index;
-use crate::{ObjectKey, kubernetes::PoolScope};
+use crate::{
+    ObjectKey,
+    kubernetes::{PoolScope, belongs_to},
+};
 
 /// One store for each kind that is watched.
 #[derive(Clone)]
@@ -81,10 +84,7 @@ impl Caches {
     /// Whether an ASGMachine belongs to a pool.
     #[must_use]
     pub fn belongs_to(&self, machine: &ASGMachine, pool: &ObjectKey) -> bool {
-        match self.pool(pool) {
-            Some(pool) => belongs_to_pool(machine, &pool),
-            None => pool_owner_of_machine(machine).is_some_and(|owner| owner.name == pool.name),
-        }
+        belongs_to(machine, pool, self.pool(pool).as_deref())
     }
 
     /// The ASGMachines that are being deleted, except those of pools that are selected by another watch filter.

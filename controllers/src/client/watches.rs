@@ -11,7 +11,7 @@ use std::{
 
 use capasg_api::{
     ASGGuard, ASGIdentity, ASGMachine, ASGMachinePool,
-    capi::{Cluster, Machine, MachinePool, belongs_to_pool, owner_machine_pool, pool_owner_of_machine},
+    capi::{Cluster, Machine, MachinePool, owner_machine_pool},
     errors,
     names::labels,
 };
@@ -32,7 +32,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Caches, Index, caches::indexed_pool};
-use crate::ObjectKey;
+use crate::{ObjectKey, kubernetes::pools_of_asg_machine};
 
 /// What is watched.
 #[derive(Debug, Clone, Default)]
@@ -347,15 +347,9 @@ fn readable<K: Resource>(
     })
 }
 
-/// The pool of an ASGMachine, whether or not it is known yet if the ASGMachine references it.
+/// The pool of an ASGMachine.
 fn of_asg_machine(caches: &Caches, machine: &ASGMachine) -> Vec<ObjectKey> {
-    let key = ObjectKey::of(machine);
-    if let Some(owner) = pool_owner_of_machine(machine) {
-        return vec![key.sibling(&owner.name)];
-    }
-    let pools = caches.pools_of(&key.namespace);
-    let pools = pools.iter().filter(|pool| belongs_to_pool(machine, pool));
-    pools.map(|pool| ObjectKey::of(pool.as_ref())).collect()
+    pools_of_asg_machine(machine, |namespace| caches.pools_of(namespace))
 }
 
 /// The namespace and pool-name label of a Machine.

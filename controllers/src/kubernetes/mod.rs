@@ -3,6 +3,7 @@
 
 mod access;
 mod error;
+mod membership;
 mod write;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use capasg_api::{
 
 pub use access::{AccessKey, AccessSource, SecretPlace};
 pub use error::{KubeError, Result};
+pub use membership::{belongs_to, pools_of_asg_machine};
 pub use write::{DeletionReason, EventType, KubeEvent, KubeWrite};
 
 use crate::ObjectKey;

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use capasg_api::{
     ASGMachine,
-    capi::{belongs_to_pool, pause_state, pool_owner_of_machine},
+    capi::pause_state,
     names::{finalizers, labels},
 };
 use kube::ResourceExt;
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     ObjectKey,
-    kubernetes::{KubeWrite, Kubernetes, Result},
+    kubernetes::{KubeWrite, Kubernetes, Result, pools_of_asg_machine},
 };
 
 /// How often orphans are released: they exist only after a user removed the pool's finalizer.
@@ -72,10 +72,5 @@ async fn release(kubernetes: &dyn Kubernetes, machine: &ASGMachine) -> Result<()
 }
 
 fn pool_of(kubernetes: &dyn Kubernetes, machine: &ASGMachine) -> Option<ObjectKey> {
-    let key = ObjectKey::of(machine);
-    if let Some(owner) = pool_owner_of_machine(machine) {
-        return Some(key.sibling(&owner.name));
-    }
-    let pools = kubernetes.pools_of(&key.namespace);
-    pools.iter().find(|pool| belongs_to_pool(machine, pool)).map(|pool| ObjectKey::of(pool.as_ref()))
+    pools_of_asg_machine(machine, |namespace| kubernetes.pools_of(namespace)).into_iter().next()
 }

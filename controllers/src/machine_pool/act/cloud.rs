@@ -91,19 +91,16 @@ pub async fn write(
 
 /// The write without these instances, whose termination could not be recorded; `None` if it names no other.
 pub fn without<'a>(write: &'a Write, unrecorded: &BTreeSet<&String>) -> Option<Cow<'a, Write>> {
-    match write {
-        Write::TerminateInstances { instances, .. } if instances.iter().any(|id| unrecorded.contains(id)) => {
-            let mut write = write.clone();
-            if let Write::TerminateInstances { instances, .. } = &mut write {
-                instances.retain(|id| !unrecorded.contains(id));
-                if instances.is_empty() {
-                    return None;
-                }
-            }
-            Some(Cow::Owned(write))
-        }
-        write => Some(Cow::Borrowed(write)),
+    let Write::TerminateInstances { group, instances, decrement } = write else {
+        return Some(Cow::Borrowed(write));
+    };
+    if unrecorded.is_empty() {
+        return Some(Cow::Borrowed(write));
     }
+    let instances: BTreeSet<_> = instances.iter().filter(|id| !unrecorded.contains(id)).cloned().collect();
+    (!instances.is_empty()).then(|| {
+        Cow::Owned(Write::TerminateInstances { group: group.clone(), instances, decrement: *decrement })
+    })
 }
 
 /// Whether a write changes the launch template, so that its effect is known at once.

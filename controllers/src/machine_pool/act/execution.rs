@@ -1,6 +1,9 @@
 //! The context in which a plan is carried out.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, OnceLock},
+};
 
 use capasg_api::capi::{MachinePool, pause_state};
 use capasg_cloud::Inventory;
@@ -27,6 +30,8 @@ pub struct Execution<'a> {
     /// Hash of all inputs that a user can edit (spec, MachinePool, ...). If it changes, rejected calls are
     /// retried at once.
     pub retry_key: String,
+    /// The Machines that stay according to the plan. Empty until [`Execution::has_deletions_of_others`] needs them.
+    pub staying: OnceLock<BTreeSet<&'a str>>,
 }
 
 impl Execution<'_> {
@@ -61,17 +66,21 @@ impl Execution<'_> {
     /// Whether another actor has begun to delete a Machine of the pool since the plan was made: it counts like one that the
     /// plan deletes. The deletion has woken the pool.
     pub fn has_deletions_of_others(&self) -> bool {
-        let Self { context, objects, observed, plan, .. } = self;
+        let Self { context, objects, observed, plan, staying, .. } = self;
         let Some(scope) = objects.machines_scope() else { return false };
-        let planned: BTreeSet<&str> = plan.steps().filter_map(deleted_machine).collect();
-        let stays = |machine: &&MachineRef| {
-            machine.deleting_since.is_none() && !planned.contains(machine.name.as_str())
-        };
-        let machines = observed.instances.values().filter_map(|instance| instance.machine.as_ref());
-        let staying: BTreeSet<&str> = machines.filter(stays).map(|machine| machine.name.as_str()).collect();
+        let staying = staying.get_or_init(|| staying_machines(observed, plan));
         let now = context.kubernetes.machines(&scope);
         now.iter().any(|machine| machine.is_deleting() && staying.contains(machine.name_any().as_str()))
     }
+}
+
+/// The names of the Machines that neither are being deleted nor that the plan deletes.
+fn staying_machines<'a>(observed: &'a Observed, plan: &Plan) -> BTreeSet<&'a str> {
+    let planned: BTreeSet<&str> = plan.steps().filter_map(deleted_machine).collect();
+    let machines = observed.instances.values().filter_map(|instance| instance.machine.as_ref());
+    let stays =
+        |machine: &&MachineRef| machine.deleting_since.is_none() && !planned.contains(machine.name.as_str());
+    machines.filter(stays).map(|machine| machine.name.as_str()).collect()
 }
 
 /// The name of the Machine that a step deletes.

@@ -7,7 +7,7 @@ mod events;
 mod execution;
 mod kubernetes;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::OnceLock};
 
 use capasg_cloud::ErrorClass;
 use tracing::Instrument as _;
@@ -39,7 +39,16 @@ pub async fn act(
     inventory.set_externally_scaled(&desired.group, desired.owner != ReplicaOwner::MachinePool);
     let retry_key = retry_key::retry_key(objects, memory, plan);
     let observed = &facts.observed;
-    let execution = Execution { context, inventory: &inventory, objects, desired, observed, plan, retry_key };
+    let execution = Execution {
+        context,
+        inventory: &inventory,
+        objects,
+        desired,
+        observed,
+        plan,
+        retry_key,
+        staying: OnceLock::new(),
+    };
     let mut acted = Acted::default();
     acted.failed = carry_out(&execution, memory, &mut acted).await.err();
     acted.again &= acted.failed.is_none();
@@ -79,12 +88,8 @@ async fn carry_out(
     let mut halted: Vec<Phase> = Vec::new();
     let mut failed = None;
     for phase in Phase::ORDER {
-        // The group launches what it launched before once another version could not be created for minutes.
-        let is_over = |before: Phase| {
-            (phase, before) == (Phase::ScaleOut, Phase::LaunchPin)
-                && memory.failed_calls.about(CallTopic::LaunchTemplate).is_some()
-        };
-        if phase.depends_on().iter().any(|before| halted.contains(before) && !is_over(*before)) {
+        let no_new_version = memory.failed_calls.about(CallTopic::LaunchTemplate).is_some();
+        if halted.iter().any(|before| phase.waits_for(*before, no_new_version)) {
             acted.notices_wait |= phase.acts_on_notices() && execution.plan.of(phase).next().is_some();
             halted.push(phase);
             continue;

@@ -11,6 +11,12 @@ use crate::machine_pool::model::other_tags::OtherTags;
 /// At most this many names are listed in a message.
 const NAMES: usize = 5;
 
+/// When a call is retried that no edit of the spec corrects.
+const PERIODICALLY: &str = "periodically";
+
+/// When a call is retried that an edit of the spec may correct.
+const ALSO_AFTER_AN_EDIT: &str = "periodically, and immediately after an edit";
+
 /// The message for a call that AWS rejects, or that has failed for some time.
 pub(super) fn failure_message(subject: &CallSubject, failed: &FailedCall) -> String {
     if failed.is_rejected { rejection_message(&failed.error) } else { subject.failure(&failed.error) }
@@ -24,36 +30,28 @@ pub(super) fn failures_message(memory: &PoolMemory, topic: CallTopic) -> Option<
 
 /// The message for a call that AWS rejects, with what to do about it.
 fn rejection_message(error: &CloudError) -> String {
-    let advice = match error.class {
-        ErrorClass::Denied => {
+    let (advice, when) = match error.class {
+        ErrorClass::Denied => (
             "Check the AWS credentials of the controller and the permissions of its IAM role \
-             (docs/iam-policy.json). The controller retries periodically"
-        }
+             (docs/iam-policy.json)",
+            PERIODICALLY,
+        ),
         ErrorClass::Quota => {
-            "Request a higher quota from AWS, or reduce what the spec requests. The controller retries periodically"
+            ("Request a higher quota from AWS, or reduce what the spec requests", PERIODICALLY)
         }
-        ErrorClass::Capacity => {
-            "Add an instance type or a subnet, or wait for capacity. The controller retries periodically"
-        }
+        ErrorClass::Capacity => ("Add an instance type or a subnet, or wait for capacity", PERIODICALLY),
         ErrorClass::NotFound => {
-            "Create the missing resource again, or correct the spec. The controller retries periodically, and \
-             immediately after an edit"
+            ("Create the missing resource again, or correct the spec", ALSO_AFTER_AN_EDIT)
         }
         _ => match LaunchBlocker::of_answer(&error.message) {
             None | Some(LaunchBlocker::Unknown | LaunchBlocker::Template) => {
-                "Correct the spec. The controller retries periodically, and immediately after an edit"
+                ("Correct the spec", ALSO_AFTER_AN_EDIT)
             }
-            Some(blocker) => {
-                return format!(
-                    "{}. {}. The controller retries periodically, and immediately after an edit.",
-                    error.to_string().trim_end_matches('.'),
-                    blocker.advice()
-                );
-            }
+            Some(blocker) => (blocker.advice(), ALSO_AFTER_AN_EDIT),
         },
     };
-    let message = error.to_string();
-    format!("{}. {advice}.", message.trim_end_matches('.'))
+    let error = error.to_string();
+    format!("{}. {advice}. The controller retries {when}.", error.trim_end_matches('.'))
 }
 
 /// How the tags of a group or a launch template that the pool does not own differ from those of this pool. The values

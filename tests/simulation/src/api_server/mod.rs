@@ -18,13 +18,13 @@ use std::{
 
 use capasg_api::{
     ASGMachine, ASGMachinePool,
-    capi::{Cluster, Machine, MachinePool, belongs_to_pool, owner_machine_pool, pool_owner_of_machine},
+    capi::{Cluster, Machine, MachinePool, owner_machine_pool, pool_owner_of_machine},
     names::{labels, must_format_value},
 };
 use capasg_cloud::Clock;
 use capasg_controllers::{
     ObjectKey,
-    kubernetes::{KubeEvent, KubeWrite},
+    kubernetes::{KubeEvent, KubeWrite, pools_of_asg_machine},
 };
 use chrono::{DateTime, Utc};
 pub use held::Objects;
@@ -306,13 +306,9 @@ impl State {
             self.woken.extend(of_cluster.map(|(key, _)| key.clone()));
         }
         for machine in self.asg_machines.deliver(now) {
-            let key = ObjectKey::of(machine.as_ref());
-            if let Some(owner) = pool_owner_of_machine(&machine) {
-                self.woken.insert(key.sibling(&owner.name));
-            } else {
-                let pools = self.pools.iter().filter(|(_, pool)| belongs_to_pool(&machine, pool));
-                self.woken.extend(pools.map(|(pool, _)| pool.clone()));
-            }
+            let all = |_: &str| self.pools.iter().map(|(_, pool)| Arc::clone(pool)).collect();
+            let pools = pools_of_asg_machine(&machine, all);
+            self.woken.extend(pools);
         }
         for machine in self.machines.deliver(now) {
             let infrastructure =

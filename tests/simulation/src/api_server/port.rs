@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use capasg_api::{
     ASGGuard, ASGIdentity, ASGIdentityStatus, ASGMachine, ASGMachinePool,
-    capi::{Cluster, Machine, MachinePool, belongs_to_pool, pool_owner_of_machine},
+    capi::{Cluster, Machine, MachinePool},
     names::{labels, must_format_value},
 };
 use capasg_cloud::Clock;
@@ -13,14 +13,14 @@ use capasg_controllers::{
     ObjectKey,
     kubernetes::{
         AccessKey, AccessSource, BootstrapData, KubeError, KubeEvent, KubeWrite, Kubernetes, PoolScope,
-        Result, SecretPlace,
+        Result, SecretPlace, belongs_to,
     },
 };
 use chrono::TimeDelta;
 use kube::ResourceExt;
 use serde_json::Value;
 
-use super::{ApiServer, State, on_its_way::OnItsWay, writes};
+use super::{ApiServer, on_its_way::OnItsWay, writes};
 use crate::{Entry, Port, journal::Moment, latency::pass};
 
 /// The API server answers any request within this time (`--request-timeout`); the client waits longer.
@@ -121,17 +121,6 @@ impl ApiServer {
     }
 }
 
-/// Whether an ASGMachine belongs to a pool, as the cache shows that.
-fn is_of_pool(state: &State, machine: &ASGMachine, key: &ObjectKey) -> bool {
-    match state.pools.cached(key) {
-        Some(pool) => belongs_to_pool(machine, &pool),
-        None => {
-            machine.metadata.namespace.as_ref() == Some(&key.namespace)
-                && pool_owner_of_machine(machine).is_some_and(|owner| owner.name == key.name)
-        }
-    }
-}
-
 fn is_in_scope(machine: &Machine, scope: &PoolScope, label: &String) -> bool {
     machine.metadata.namespace.as_ref() == Some(&scope.pool.namespace)
         && has_labels(machine.labels(), scope, label)
@@ -158,7 +147,9 @@ impl Kubernetes for ApiServer {
 
     fn asg_machines(&self, pool: &ObjectKey) -> Vec<Arc<ASGMachine>> {
         let state = self.state();
-        state.asg_machines.all_cached().filter(|machine| is_of_pool(&state, machine, pool)).cloned().collect()
+        let object = state.pools.cached(pool);
+        let all = state.asg_machines.all_cached();
+        all.filter(|machine| belongs_to(machine, pool, object.as_deref())).cloned().collect()
     }
 
     fn deleting_asg_machines(&self) -> Vec<Arc<ASGMachine>> {
@@ -191,8 +182,10 @@ impl Kubernetes for ApiServer {
         let found = {
             let (state, label) = (self.state(), must_format_value(&scope.machine_pool));
             let all = state.asg_machines.iter().map(|(_, machine)| machine);
+            let pool = state.pools.cached(&scope.pool);
             let is_in = |machine: &&Arc<ASGMachine>| {
-                is_of_pool(&state, machine, &scope.pool) && has_labels(machine.labels(), scope, &label)
+                belongs_to(machine, &scope.pool, pool.as_deref())
+                    && has_labels(machine.labels(), scope, &label)
             };
             all.filter(is_in).cloned().collect()
         };

@@ -9,10 +9,11 @@ use std::{
 use anyhow::{Context as _, Result};
 use capasg_api::{
     ASGMachine,
-    capi::{Machine, belongs_to_pool, pool_owner_of_machine},
+    capi::Machine,
     conditions,
     names::{aws_name, labels, must_format_value},
 };
+use capasg_controllers::kubernetes::belongs_to;
 use capasg_fake_aws::{Dump, GroupDump, InstanceDump, LogEntry, LogFilter};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
@@ -99,11 +100,8 @@ impl World {
     pub fn asg_machines(&self, pool: &Pool) -> BTreeMap<String, Arc<ASGMachine>> {
         let all = self.api.state().asg_machines.all().into_iter();
         let object = self.api.state().pools.get(&pool.key);
-        let is_of = |machine: &ASGMachine| match (pool_owner_of_machine(machine), &object) {
-            (Some(owner), _) => owner.name == pool.key.name,
-            (None, object) => object.as_ref().is_some_and(|object| belongs_to_pool(machine, object)),
-        };
-        all.filter(|(_, machine)| is_of(machine)).map(|(key, machine)| (key.name, machine)).collect()
+        let of_pool = all.filter(|(_, machine)| belongs_to(machine, &pool.key, object.as_deref()));
+        of_pool.map(|(key, machine)| (key.name, machine)).collect()
     }
 
     /// The Machine of an instance.

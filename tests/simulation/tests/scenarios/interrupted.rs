@@ -26,6 +26,12 @@ async fn settle(world: &mut World, pool: &Pool, replicas: usize) -> Result<()> {
     world.run_until(&format!("{replicas} running"), SOON, |world| world.is_running(pool, replicas)).await
 }
 
+/// Whether a Machine is chosen for a scale-in.
+fn has_chosen(world: &World, pool: &Pool) -> bool {
+    let mut machines = world.machines(pool).into_values();
+    machines.any(|machine| machine.annotations().contains_key(annotations::DELETE_MACHINE))
+}
+
 /// Create, grow, shrink, delete, each right at its end.
 async fn life(world: &mut World) -> Result<()> {
     let pool = world.add_pool("workers", 2);
@@ -255,11 +261,7 @@ async fn a_scale_in_that_is_taken_back_meanwhile_deletes_nothing() -> Result<()>
         world.run_for(TimeDelta::minutes(2)).await?;
         let before: Vec<String> = world.machines(&pool).into_keys().collect();
         world.scale(&pool, 1);
-        let is_chosen = |world: &World| {
-            let mut machines = world.machines(&pool).into_values();
-            machines.any(|machine| machine.annotations().contains_key(annotations::DELETE_MACHINE))
-        };
-        world.run_until("a Machine is chosen", SOON, is_chosen).await?;
+        world.run_until("a Machine is chosen", SOON, |world| has_chosen(world, &pool)).await?;
         world.scale(&pool, 3);
         world.run_for(TimeDelta::minutes(5)).await?;
         let after: Vec<String> = world.machines(&pool).into_keys().collect();
@@ -279,11 +281,7 @@ async fn a_machine_that_a_user_deletes_meanwhile_counts_for_a_scale_in() -> Resu
         world.run_for(TimeDelta::minutes(2)).await?;
         let before: BTreeSet<String> = world.machines(&pool).into_keys().collect();
         world.scale(&pool, 3);
-        let is_chosen = |world: &World| {
-            let mut machines = world.machines(&pool).into_values();
-            machines.any(|machine| machine.annotations().contains_key(annotations::DELETE_MACHINE))
-        };
-        world.run_until("a Machine is chosen", SOON, is_chosen).await?;
+        world.run_until("a Machine is chosen", SOON, |world| has_chosen(world, &pool)).await?;
         let of_a_user = world.machines(&pool).into_iter().find(|(_, machine)| {
             !machine.annotations().contains_key(annotations::DELETE_MACHINE) && !machine.is_deleting()
         });

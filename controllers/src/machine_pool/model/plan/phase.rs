@@ -134,6 +134,14 @@ impl Phase {
         }
     }
 
+    /// Whether it waits for a phase that could not be carried out. If no version of the launch template could be created
+    /// for minutes (`no_new_version`), the group launches what it launched before.
+    #[must_use]
+    pub fn waits_for(self, halted: Self, no_new_version: bool) -> bool {
+        let launches_as_before = no_new_version && (self, halted) == (Self::ScaleOut, Self::LaunchPin);
+        self.depends_on().contains(&halted) && !launches_as_before
+    }
+
     /// Whether what AWS announces of instances is acted on in it.
     #[must_use]
     pub const fn acts_on_notices(self) -> bool {
