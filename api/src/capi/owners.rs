@@ -41,12 +41,14 @@ pub fn belongs_to_pool(machine: &ASGMachine, pool: &ASGMachinePool) -> bool {
         return owner.name == name;
     }
     let label = machine.metadata.labels.as_ref().and_then(|labels| labels.get(labels::POOL_NAME));
+    let id = &machine.spec.instance_id;
+    let expected = machine_name(name, id);
     let of_owner = match owner_machine_pool(pool) {
         Some(owner) => label == Some(&must_format_value(&owner.name)),
-        // The pool may have lost its owner reference as well.
-        None => machine_name(name, "").len() >= name.len(),
+        // The pool may have lost its owner reference as well: only a name that is not truncated is that of one pool.
+        None => expected == format!("{name}-{id}"),
     };
-    of_owner && machine.metadata.name.as_deref() == Some(&machine_name(name, &machine.spec.instance_id))
+    of_owner && machine.metadata.name.as_ref() == Some(&expected)
 }
 
 /// The reference from an `ASGMachine` to its pool. It is not a controller reference, since core's Machine is the controller
@@ -72,4 +74,33 @@ fn references(metadata: &ObjectMeta) -> &[OwnerReference] {
 
 fn is(owner: &OwnerReference, group: &str, kind: &str) -> bool {
     owner.kind == kind && owner.api_version.split_once('/').is_some_and(|(found, _)| found == group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ASGMachinePoolSpec, ASGMachineSpec};
+
+    const INSTANCE: &str = "i-0a1b2c3d4e5f60718";
+
+    fn pool(name: &str) -> ASGMachinePool {
+        ASGMachinePool::new(name, ASGMachinePoolSpec::default())
+    }
+
+    /// As a tool restores it: without owner references.
+    fn machine_of(pool: &str) -> ASGMachine {
+        let spec = ASGMachineSpec { provider_id: String::new(), instance_id: INSTANCE.to_owned() };
+        ASGMachine::new(&machine_name(pool, INSTANCE), spec)
+    }
+
+    // Rules: D5
+    #[test]
+    fn without_references_only_a_whole_name_is_that_of_a_pool() {
+        for (length, is_whole) in [(1, true), (43, true), (44, false), (62, false), (63, false), (253, false)]
+        {
+            let name = "p".repeat(length);
+            assert_eq!(belongs_to_pool(&machine_of(&name), &pool(&name)), is_whole, "{length}");
+        }
+        assert!(!belongs_to_pool(&machine_of("workers"), &pool("worker")));
+    }
 }
