@@ -55,7 +55,7 @@ pub use plan::{
     Blocker, Comparison, DeletionPhase, Difference, Needs, Part, Phase, Plan, RolloutPhase, Step, StopCause,
 };
 pub use plural::{counted, is_or_are};
-pub use read_lag::{LIST_LAG, reads_behind};
+pub use read_lag::{LIST_LAG, reads_behind, unless_set_back};
 pub use references::{NamedImage, References, image_source};
 pub use report_reads::{ReportNeeds, ReportReads};
 pub use resolved_image::ResolvedImage;

@@ -12,7 +12,7 @@ use capasg_cloud::{Group, GroupTag, Write};
 use chrono::TimeDelta;
 
 use crate::machine_pool::model::adoption::origin;
-use crate::machine_pool::model::{Blocker, Desired, DesiredLaunch, Input, Part};
+use crate::machine_pool::model::{Blocker, Desired, DesiredLaunch, Input, Part, unless_set_back};
 
 /// Another controller may have read the group without an owner, and tag it after this one. So a read counts only if it
 /// starts this long after the tags were written.
@@ -66,7 +66,7 @@ pub fn decide(input: &Input<'_>, group: &Group) -> (Part, Vec<PendingChange>) {
 /// What is waited for if this process tagged the group so recently that another controller may still do so, too.
 #[must_use]
 pub fn contended(input: &Input<'_>) -> Option<Part> {
-    let at = input.memory.ownership.adopted_at()?;
+    let at = unless_set_back(input.memory.ownership.adopted_at()?, input.now)?;
     if input.observed.group.as_of().is_some_and(|as_of| as_of >= at + CONTENDED) {
         return None;
     }

@@ -47,7 +47,7 @@ impl Ownership {
     pub(super) fn observe(&mut self, group: &GroupView) {
         match group {
             GroupView::Absent { as_of, .. } => {
-                self.absent_since.get_or_insert(*as_of);
+                begin(&mut self.absent_since, *as_of);
             }
             GroupView::Present { .. } => self.absent_since = None,
             GroupView::Unknown => {}
@@ -56,7 +56,7 @@ impl Ownership {
             GroupView::Present { group, as_of, .. }
                 if tags::IDENTITY.iter().all(|key| !group.tags.contains_key(*key)) =>
             {
-                self.unowned_since.get_or_insert(*as_of);
+                begin(&mut self.unowned_since, *as_of);
             }
             _ => self.unowned_since = None,
         }
@@ -71,6 +71,11 @@ impl Ownership {
     pub(super) fn report_provisioned(&mut self, uid: Option<&String>) {
         self.provisioned = uid.cloned();
     }
+}
+
+/// Keeps the moment since which something holds. One that is later than now was noted before the clock was set back.
+fn begin(since: &mut Option<DateTime<Utc>>, now: DateTime<Utc>) {
+    *since = Some(since.map_or(now, |since| since.min(now)));
 }
 
 #[cfg(test)]
