@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use capasg_api::{
     ASGMachinePool,
-    pool::{ASGMachinePoolStatus, DeletionPolicy},
+    pool::{ASGMachinePoolStatus, AdoptionPolicy, DeletionPolicy},
 };
 use capasg_cloud::Clock;
 use chrono::{DateTime, Utc};
@@ -57,7 +57,7 @@ impl Invariants {
     }
 
     /// A pool is reported as ready for the first time once its group exists, which launches from a version of a launch
-    /// template (B8). Another actor may have deleted that launch template meanwhile.
+    /// template (B8). Another actor may have deleted that launch template meanwhile, or before the pool adopted the group.
     fn ready_follows_the_group(&self, inner: &mut Inner, pool: &ASGMachinePool) {
         let name = pool.name_any();
         let is_ready = |status: &ASGMachinePoolStatus| status.ready || status.initialization.provisioned;
@@ -69,7 +69,9 @@ impl Invariants {
         let scope = self.at(group);
         let launched =
             inner.preview.pinned(group).is_some() && self.simulator.is_pinned_by_number(&scope, group);
-        if !launched && self.simulator.pinned(&scope, group).is_none() {
+        let adopted = pool.spec.adoption_policy == Some(AdoptionPolicy::Adopt)
+            && self.simulator.bounds(&scope, group).is_some();
+        if !launched && !adopted && self.simulator.pinned(&scope, group).is_none() {
             let what = format!("{name} is ready, and its group ({arn}) does not exist");
             inner.breaks(self.clock.now(), "ready_follows_the_group", what);
         }

@@ -68,9 +68,8 @@ impl Invariants {
         }
     }
 
-    /// No pool stays `Running` while fewer of its Machines are ready than it reports as desired.
-    ///
-    /// Exempt: what the caches do not show yet.
+    /// No pool stays `Running` while fewer of its Machines are ready than it reports as desired: in the caches or on the API
+    /// server, which the controller reads before it deletes Machines.
     pub(super) fn what_runs_has_ready_nodes(&self, inner: &mut Inner, now: DateTime<Utc>) {
         for pool in inner.pools.clone() {
             let Some((ready, desired)) = self.short_of_nodes(&pool) else {
@@ -95,7 +94,9 @@ impl Invariants {
         let counts = |machine: &&Arc<Machine>| {
             machine.labels().get(labels::POOL_NAME) == Some(&label) && is_ready(machine)
         };
-        let ready = api.machines.all_cached().filter(counts).count();
+        let live = api.machines.iter().map(|(_, machine)| machine);
+        let ready = api.machines.all_cached().chain(live).filter(counts);
+        let ready = ready.map(|machine| machine.name_any()).collect::<BTreeSet<_>>().len();
         let desired = desired(status, own.spec.max_size);
         (ready < desired).then_some((ready, desired))
     }

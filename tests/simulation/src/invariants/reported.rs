@@ -65,13 +65,13 @@ impl Invariants {
         let is_reported = object.status.as_ref().is_some_and(|status| reports(status, api, code));
         let seen = inner.failing.entry(api).or_insert_with(|| Failing {
             code: code.to_owned(),
-            last: now,
+            repeated_by: now,
             unreported: None,
         });
-        if now - seen.last > repeated || is_paused || is_reported {
+        if now > seen.repeated_by || is_paused || is_reported {
             seen.unreported = None;
         }
-        (seen.last, seen.code) = (now, code.to_owned());
+        (seen.repeated_by, seen.code) = (now + repeated, code.to_owned());
         if is_paused || is_reported {
             return;
         }

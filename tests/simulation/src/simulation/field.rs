@@ -47,7 +47,7 @@ const KINDS: [Kind; 10] = [
     (0x6e6f_7479_6574_0000, 5, unknown_versions),
     (0x686f_7572_7300_0000, 4, denied_for_hours),
     (0x7461_6b65_6e00_0000, 3, existing_group::foreign),
-    (0x6164_6f70_7400_0000, 1, existing_group::adopted),
+    (0x6164_6f70_7400_0000, 4, existing_group::adopted),
     (0x6f77_6e65_7273_0000, 4, references_lost),
 ];
 

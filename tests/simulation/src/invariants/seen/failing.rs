@@ -12,8 +12,8 @@ pub(crate) type Seen = BTreeMap<&'static str, Failing>;
 pub(crate) struct Failing {
     /// AWS's code for the last one.
     pub(crate) code: String,
-    /// When the last one was.
-    pub(crate) last: DateTime<Utc>,
+    /// Until when the last one is repeated, if the call is still needed.
+    pub(crate) repeated_by: DateTime<Utc>,
     /// Since when no condition says so.
     pub(crate) unreported: Option<DateTime<Utc>>,
 }
