@@ -467,22 +467,18 @@ async fn addon_provider(cluster: &Cluster, namespace: &str) -> Result<(Process, 
     Ok((process, port))
 }
 
-/// Holds the Lease of Cluster API Add-on Provider for Helm in a namespace and renews it, for as long as the future runs.
-async fn hold_lease_of_caaph(cluster: &Cluster, namespace: &str, seconds: i32) -> Result<()> {
-    for renewal in 0.. {
-        let lease = serde_json::json!({
-            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-            "metadata": {"name": LEASE_OF_CAAPH, "namespace": namespace},
-            "spec": {
-                "holderIdentity": "caaph", "leaseDurationSeconds": seconds,
-                "renewTime": format!("2026-01-01T00:00:00.{renewal:06}Z"),
-            },
-        });
-        let apply = ["apply", "--server-side", "--filename=-"];
-        cluster.api.kubectl().feed(apply, &lease.to_string()).await?;
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
-    Ok(())
+/// Renews the Lease of Cluster API Add-on Provider for Helm in a namespace, or creates it.
+async fn renew_lease_of_caaph(cluster: &Cluster, namespace: &str, seconds: i32, renewal: u32) -> Result<()> {
+    let lease = serde_json::json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": LEASE_OF_CAAPH, "namespace": namespace},
+        "spec": {
+            "holderIdentity": "caaph", "leaseDurationSeconds": seconds,
+            "renewTime": format!("2026-01-01T00:00:00.{renewal:06}Z"),
+        },
+    });
+    let apply = ["apply", "--server-side", "--filename=-"];
+    cluster.api.kubectl().feed(apply, &lease.to_string()).await.map(drop)
 }
 
 /// Runs something while the Lease is held and renewed.
@@ -492,8 +488,17 @@ async fn beside_caaph<T>(
     seconds: i32,
     run: impl Future<Output = Result<T>>,
 ) -> Result<T> {
+    // A process that starts before the Lease exists does not wait for it.
+    renew_lease_of_caaph(cluster, namespace, seconds, 0).await?;
+    let renewals = async {
+        for renewal in 1.. {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            renew_lease_of_caaph(cluster, namespace, seconds, renewal).await?;
+        }
+        anyhow::Ok(())
+    };
     tokio::select! {
-        ended = hold_lease_of_caaph(cluster, namespace, seconds) => bail!("the Lease is not held: {ended:?}"),
+        ended = renewals => bail!("the Lease is not held: {ended:?}"),
         result = run => result,
     }
 }
