@@ -38,7 +38,7 @@ use crate::machine_pool::model::{
 use crate::machine_pool::report::input::Input;
 use crate::{
     Context, ObjectKey,
-    kubernetes::{KubeError, KubeWrite, Result},
+    kubernetes::{KubeWrite, Result},
 };
 
 /// Reports what was observed, decided and done: events, the statuses of the ASGMachines, the pool's provider IDs and
@@ -105,10 +105,16 @@ pub async fn report(
     Ok(())
 }
 
-/// Writes the ASGMachines' statuses, the pool's list and its status, as far as they changed.
-async fn write(context: &Context, input: &Input<'_>, machines: &Machines, memory: &PoolMemory) -> Result<()> {
+/// Writes the ASGMachines' statuses, the pool's list and its status, as far as they changed. What the API server rejects delays
+/// nothing else, and the status of the pool reports it.
+async fn write(
+    context: &Context,
+    input: &Input<'_>,
+    machines: &Machines,
+    memory: &mut PoolMemory,
+) -> Result<()> {
     let now = context.clock.now();
-    let mut rejected = Ok(());
+    let (mut failed, mut rejected) = (Ok(()), Vec::new());
     if let Some(observed) = input.observed.filter(|observed| shows_instances(observed, input.plan)) {
         for machine in &machines.asg_machines {
             let status = machine::status(machine, observed, input, memory, now);
@@ -118,28 +124,41 @@ async fn write(context: &Context, input: &Input<'_>, machines: &Machines, memory
                     resource_version: None,
                     status: Box::new(status),
                 };
-                let written = ignore_not_found(context.kubernetes.write(&write).await.map(drop));
-                // The status of the pool must not wait for that of an instance, nor must those of other instances.
-                let goes_on = written.as_ref().err().is_none_or(KubeError::is_rejection);
-                rejected = rejected.and(written);
-                if !goes_on {
-                    break;
+                match ignore_not_found(context.kubernetes.write(&write).await.map(drop)) {
+                    Ok(()) => {}
+                    Err(error) if error.is_rejection() => rejected.push((write, error)),
+                    Err(error) => {
+                        // The status of the pool does not wait for those of instances.
+                        failed = Err(error);
+                        break;
+                    }
                 }
             }
         }
     }
     let before = &input.objects.pool.spec.provider_id_list;
-    let list = input
+    let mut list = input
         .observed
         .filter(|observed| observed.group.present().is_some())
         .map(|observed| certain_list(observed, before, memory).unwrap_or_else(|| before.clone()));
-    provider_ids(context, input, list.as_ref(), memory).await?;
+    let is_new = memory.behind_previous_leader(now).is_some();
+    if let Some(write) = provider_ids(input, list.as_ref(), is_new) {
+        match context.kubernetes.write(&write).await {
+            Ok(_) => {}
+            Err(error) if error.is_rejection() => {
+                // A pool is not reported as provisioned before its list is written.
+                list = None;
+                rejected.push((write, error));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    memory.record(Entry::Reported(Report::Rejected(&rejected)), now);
     let status = status::status(input, list.as_ref(), memory, now);
     let gauges = metrics::gauges(input.objects, &status, input.observed, memory);
     context.observer.reported(&input.objects.key, gauges);
-    let is_new = memory.behind_previous_leader(now).is_some();
     write_status(context, input.objects, status, is_new || input.observed.is_none()).await?;
-    rejected
+    failed.and(rejected.into_iter().next().map_or(Ok(()), |(_, error)| Err(error)))
 }
 
 /// Whether the facts show single instances: a group that was not read, or whose absence is not confirmed, does not show
@@ -181,28 +200,20 @@ async fn report_paused(context: &Context, observation: &Observation, memory: &Po
     Ok(())
 }
 
-/// The ARN of the group once (B9), and the list of instances whenever it changes (B1, B3). A new leader may know neither the
-/// last list nor all ASGMachines: it must not overwrite what it has not read.
-async fn provider_ids(
-    context: &Context,
-    input: &Input<'_>,
-    list: Option<&Vec<String>>,
-    memory: &PoolMemory,
-) -> Result<()> {
+/// The ARN of the group once (B9), and the list of instances whenever it changes (B1, B3); `None` if neither changes. A new
+/// leader may know neither the last list nor all ASGMachines: it must not overwrite what it has not read.
+fn provider_ids(input: &Input<'_>, list: Option<&Vec<String>>, is_new: bool) -> Option<KubeWrite> {
     let spec = &input.objects.pool.spec;
     let arn = input.observed.and_then(|o| o.group.present()).map(|group| &group.arn);
     let owned = !input.is_not_owned();
-    let is_new = memory.behind_previous_leader(context.clock.now()).is_some();
-    let write = KubeWrite::PatchPoolProviderIds {
+    let provider_id = arn.filter(|arn| owned && spec.provider_id.as_ref() != Some(arn)).cloned();
+    let list = list.filter(|list| owned && spec.provider_id_list != **list).cloned();
+    (provider_id.is_some() || list.is_some()).then(|| KubeWrite::PatchPoolProviderIds {
         pool: input.objects.key.clone(),
         resource_version: input.objects.pool.resource_version().filter(|_| is_new),
-        provider_id: arn.filter(|arn| owned && spec.provider_id.as_ref() != Some(arn)).cloned(),
-        list: list.filter(|list| owned && spec.provider_id_list != **list).cloned(),
-    };
-    match &write {
-        KubeWrite::PatchPoolProviderIds { provider_id: None, list: None, .. } => Ok(()),
-        write => context.kubernetes.write(write).await.map(drop),
-    }
+        provider_id,
+        list,
+    })
 }
 
 /// Writes the status if it differs. It must not overwrite a newer one if most of it is as it was read (`repeats`), if the

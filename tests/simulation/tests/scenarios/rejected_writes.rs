@@ -97,3 +97,24 @@ async fn a_rejected_status_of_an_instance_delays_no_other() -> Result<()> {
     world.run_until("it runs", SOON, |world| world.is_running(&batch, 8)).await?;
     world.finish()
 }
+
+/// `spec.providerIDList` is rejected: the status is written, says so, and does not report a new pool as provisioned.
+#[tokio::test(start_paused = true)]
+async fn rejected_provider_ids_are_reported_and_recover() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 2).await?;
+    world.api.reject_writes(Some(|write| matches!(write, KubeWrite::PatchPoolProviderIds { .. })));
+    let batch = world.add_pool("batch", 1);
+    world.scale(&pool, 3);
+    for pool in [&pool, &batch] {
+        is_reported(&mut world, pool, "writing provider IDs").await?;
+    }
+    let status = |world: &World, pool: &Pool| {
+        world.pool(pool).and_then(|pool| pool.status.clone()).unwrap_or_default()
+    };
+    ensure!(status(&world, &pool).initialization.provisioned && status(&world, &pool).desired_replicas == 3);
+    ensure!(!status(&world, &batch).initialization.provisioned && !status(&world, &batch).ready);
+    world.api.reject_writes(None);
+    reach(&mut world, &pool, 3).await?;
+    world.run_until("it runs", SOON, |world| world.is_running(&batch, 1)).await?;
+    world.finish()
+}

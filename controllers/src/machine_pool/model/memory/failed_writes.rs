@@ -12,7 +12,12 @@ const REPORTED_AFTER: TimeDelta = TimeDelta::minutes(2);
 
 /// The last rejection of each write that has not succeeded since, by what it is about.
 #[derive(Debug, Clone, Default)]
-pub struct FailedWrites(BTreeMap<String, FailedWrite>);
+pub struct FailedWrites {
+    /// Those of plans.
+    planned: BTreeMap<String, FailedWrite>,
+    /// Those of the last report.
+    reported: BTreeMap<String, FailedWrite>,
+}
 
 #[derive(Debug, Clone)]
 struct FailedWrite {
@@ -21,11 +26,20 @@ struct FailedWrite {
     at: DateTime<Utc>,
 }
 
+impl FailedWrite {
+    fn after(before: Option<&Self>, error: &KubeError, now: DateTime<Utc>) -> Self {
+        // The clock may have been set back since.
+        let since = before.map_or(now, |before| before.since.min(now));
+        Self { error: error.to_string(), since, at: now }
+    }
+}
+
 impl FailedWrites {
     /// The error of the first write that is rejected for some time, and how many others are.
     #[must_use]
     pub fn lasting(&self) -> Option<(&str, usize)> {
-        let mut lasting = self.0.values().filter(|failed| failed.at - failed.since >= REPORTED_AFTER);
+        let all = self.planned.values().chain(self.reported.values());
+        let mut lasting = all.filter(|failed| failed.at - failed.since >= REPORTED_AFTER);
         let first = lasting.next()?;
         Some((&first.error, lasting.count()))
     }
@@ -37,26 +51,33 @@ impl FailedWrites {
             self.succeed(write);
             return;
         }
-        let failed = self.0.entry(write.what()).or_insert_with(|| FailedWrite {
-            error: String::new(),
-            since: now,
-            at: now,
-        });
-        (failed.error, failed.at) = (error.to_string(), now);
+        let what = write.what();
+        let failed = FailedWrite::after(self.planned.get(&what), error, now);
+        self.planned.insert(what, failed);
+    }
+
+    /// Records the writes of a report that were rejected.
+    pub(super) fn report(&mut self, rejected: &[(KubeWrite, KubeError)], now: DateTime<Utc>) {
+        let before = std::mem::take(&mut self.reported);
+        self.reported.extend(rejected.iter().map(|(write, error)| {
+            let what = write.what();
+            let failed = FailedWrite::after(before.get(&what), error, now);
+            (what, failed)
+        }));
     }
 
     /// Records that a write succeeded.
     pub(super) fn succeed(&mut self, write: &KubeWrite) {
-        self.0.remove(&write.what());
+        self.planned.remove(&write.what());
     }
 
     /// Forgets writes that are not planned any more.
     pub(super) fn keep<'a>(&mut self, planned: impl Iterator<Item = &'a KubeWrite>) {
-        if self.0.is_empty() {
+        if self.planned.is_empty() {
             return;
         }
         let planned: BTreeSet<String> = planned.map(KubeWrite::what).collect();
-        self.0.retain(|what, _| planned.contains(what));
+        self.planned.retain(|what, _| planned.contains(what));
     }
 }
 
@@ -87,6 +108,19 @@ mod tests {
         failed.fail(&write("b"), &denied(), at(120));
         assert_eq!(failed.lasting(), Some(("deleting: denied by policy", 0)));
         failed.succeed(&write("a"));
+        assert_eq!(failed.lasting(), None);
+    }
+
+    #[test]
+    fn a_write_of_reports_that_fails_for_two_minutes_is_reported_until_it_succeeds() {
+        let mut failed = FailedWrites::default();
+        // The clock is set back by an hour in between.
+        for (seconds, is_reported) in [(3600, false), (0, false), (60, false), (120, true)] {
+            failed.report(&[(write("a"), denied())], at(seconds));
+            assert_eq!(failed.lasting().is_some(), is_reported, "{seconds}");
+            failed.keep([].iter());
+        }
+        failed.report(&[], at(180));
         assert_eq!(failed.lasting(), None);
     }
 

@@ -105,6 +105,8 @@ pub enum Report<'a> {
     InstanceTypes(Option<String>),
     /// What happened to instances.
     Milestones,
+    /// The writes of a report that the API server rejected.
+    Rejected(&'a [(KubeWrite, KubeError)]),
 }
 
 impl PoolMemory {
@@ -388,6 +390,7 @@ impl PoolMemory {
             Report::Drift(drift) => self.published.add_drift(drift, now),
             Report::InstanceTypes(message) => self.published.set_instance_types(message),
             Report::Milestones => self.milestones.report(),
+            Report::Rejected(rejected) => self.failed_writes.report(rejected, now),
         }
     }
 }
