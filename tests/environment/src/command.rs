@@ -12,8 +12,11 @@ use tokio::{io::AsyncWriteExt as _, process::Command, time::timeout};
 
 /// How long a command may take unless told otherwise: it waits for a processor that others use.
 const LIMIT: Duration = Duration::from_mins(5);
-/// What kubectl says if a busy API server did not send its schemas in time. Nothing is applied then.
-const NOT_VALIDATED: &str = "error validating data: unexpected error when reading response body";
+/// What kubectl says if a busy API server did not send its schemas or its certificate in time. Nothing is changed then.
+const UNANSWERED: [&str; 2] = [
+    "error validating data: unexpected error when reading response body",
+    "Unable to connect to the server: net/http: TLS handshake timeout",
+];
 
 /// A command line with what stays the same from call to call: the program, its environment, its leading arguments.
 #[derive(Debug, Clone)]
@@ -91,7 +94,7 @@ impl Runner {
     ) -> Result<String> {
         let args: Vec<OsString> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
         let mut output = self.output(&args, input).await?;
-        if output.stderr.contains(NOT_VALIDATED) {
+        if UNANSWERED.iter().any(|said| output.stderr.contains(said)) {
             output = self.output(&args, input).await?;
         }
         if !output.success {
