@@ -198,6 +198,8 @@ pub(super) fn lacks(world: &World, pool: &Pool) -> Option<String> {
         image.is_some_and(|image| *image != one.image)
             || !object.spec.instance_type_names().contains(&one.instance_type)
             || is_older(one)
+            // The next requested change replaces what another actor attached (`change_for_others`).
+            || one.template.is_none()
     });
     if let Some(outdated) = outdated {
         return Some(format!("{} is outdated", outdated.id));
