@@ -151,7 +151,8 @@ pub fn hash(value: &impl Serialize) -> String {
 /// [`hash`] of a JSON value.
 #[must_use]
 pub fn hash_json(value: &Value) -> String {
-    hash_bytes(value.to_string().as_bytes())
+    // The text of `value.to_string()`, whose formatting takes twice as long.
+    hash_bytes(&serde_json::to_vec(value).unwrap_or_default())
 }
 
 /// The first 16 hexadecimal digits of the SHA-256 of some bytes.
