@@ -62,6 +62,7 @@ use anyhow::Result;
 use capasg_api::conditions::NODES_READY;
 use capasg_fake_aws::Tree;
 use capasg_simulation::{Pool, Setup, World};
+use capasg_test_objects::is_long;
 use chrono::TimeDelta;
 
 /// Long enough for anything that does not wait for somebody.
@@ -92,6 +93,11 @@ async fn reach(world: &mut World, pool: &Pool, replicas: usize) -> Result<()> {
     let told = world.says(pool, NODES_READY, "True", "NodesReady");
     anyhow::ensure!(told || world.is_paused(), "its ready Nodes are not reported\n{}", world.describe());
     Ok(())
+}
+
+/// The writes of a life after which something is tried: all of them in the long form, else one of so many.
+fn some_of(writes: Vec<usize>, every: usize) -> impl Iterator<Item = usize> {
+    writes.into_iter().step_by(if is_long() { 1 } else { every })
 }
 
 /// The parameters of a call that names a pool's group.
