@@ -85,6 +85,7 @@ async fn events(rig: &Rig<'_>) -> Result<Vec<String>> {
 
 // Pains: P27, W6, W7, W10
 #[tokio::test]
+#[ignore = "long form: the simulation shows it as well"]
 async fn drift_is_corrected_by_the_next_poll_and_reported() -> Result<()> {
     rule("drift-applied", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2).with("spec/tags", json!({"team": "a"})), 2).await?;

@@ -44,6 +44,7 @@ async fn healed(rig: &Rig<'_>) -> Result<()> {
 
 // Pains: P46, W23
 #[tokio::test]
+#[ignore = "long form: the simulation shows it as well"]
 async fn a_launch_failure_is_reported_and_recovers_through_kills() -> Result<()> {
     rule("launch-failure", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
