@@ -14,7 +14,7 @@ use capasg_simulation::{Pair, Pool, Setup, World};
 use chrono::TimeDelta;
 use kube::ResourceExt as _;
 
-use crate::{SOON, ended_since, reach, some_of};
+use crate::{SOON, changing_writes, ended_since, reach, some_of};
 
 const WORKERS: &str = "workers";
 /// A rollout of all of it.
@@ -319,8 +319,7 @@ async fn an_adoption_survives_a_crash_after_any_write() -> Result<()> {
     let mut world = World::new(Setup::default());
     life(&mut world).await?;
     ensure!(world.events(events::GROUP_ADOPTED).len() == 1);
-    let writes = world.journal.since(0).into_iter().enumerate();
-    let writes: Vec<usize> = writes.filter(|(_, entry)| entry.changed).map(|(index, _)| index + 1).collect();
+    let writes = changing_writes(&world, 0);
     ensure!(writes.len() > 15, "only {} writes: what is looped over?", writes.len());
     for write in some_of(writes, 2) {
         let mut world = World::new(Setup::default());

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use capasg_simulation::{Pool, Setup, World};
 
-use crate::{SOON, some_of};
+use crate::{SOON, changing_writes, some_of};
 
 /// Create, scale up, scale in with drains, replace, delete.
 async fn life(world: &mut World) -> Result<()> {
@@ -35,16 +35,10 @@ async fn settle(world: &mut World, pool: &Pool, replicas: usize) -> Result<()> {
     world.run_until(&format!("{replicas} running"), SOON, |world| world.is_running(pool, replicas)).await
 }
 
-/// The numbers of the writes of a life that change something: a crash after another one is a crash after the one before.
-async fn writes_of_a_life(seed: u64) -> Result<Vec<usize>> {
+async fn crash_after_writes(seed: u64, every: usize) -> Result<()> {
     let mut world = World::new(Setup::seed(seed));
     life(&mut world).await?;
-    let writes = world.journal.since(0).into_iter().enumerate();
-    Ok(writes.filter(|(_, entry)| entry.changed).map(|(index, _)| index + 1).collect())
-}
-
-async fn crash_after_writes(seed: u64, every: usize) -> Result<()> {
-    let writes = writes_of_a_life(seed).await?;
+    let writes = changing_writes(&world, 0);
     ensure!(writes.len() > 30, "only {} writes: what is looped over?", writes.len());
     for write in some_of(writes, every) {
         let mut world = World::new(Setup::seed(seed));

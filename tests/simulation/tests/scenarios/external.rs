@@ -10,7 +10,7 @@ use capasg_simulation::{Drain, Pool, Port, Setup, World};
 use chrono::TimeDelta;
 use kube::ResourceExt;
 
-use crate::{SOON, ended_since, group_params, reach, running, running_with, some_of};
+use crate::{SOON, changing_writes, ended_since, group_params, reach, running, running_with, some_of};
 
 const SCALER: &str = "somebody";
 
@@ -440,9 +440,7 @@ async fn externally_managed_replicas_survive_a_crash_after_any_write() -> Result
     }
     let mut world = World::new(Setup::default());
     life(&mut world).await?;
-    let writes = world.journal.since(0).into_iter().enumerate();
-    let changing: Vec<usize> =
-        writes.filter(|(_, entry)| entry.changed).map(|(index, _)| index + 1).collect();
+    let changing = changing_writes(&world, 0);
     ensure!(changing.len() > 20, "only {} writes", changing.len());
     for write in some_of(changing, 3) {
         let mut world = World::new(Setup::default());

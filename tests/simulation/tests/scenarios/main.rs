@@ -95,6 +95,12 @@ async fn reach(world: &mut World, pool: &Pool, replicas: usize) -> Result<()> {
     Ok(())
 }
 
+/// The numbers of the writes since a mark that changed something: a crash after another one is a crash after the one before.
+fn changing_writes(world: &World, mark: usize) -> Vec<usize> {
+    let writes = world.journal.since(mark).into_iter().enumerate();
+    writes.filter(|(_, entry)| entry.changed).map(|(index, _)| index + 1).collect()
+}
+
 /// The writes of a life after which something is tried: all of them in the long form, else one of so many.
 fn some_of(writes: Vec<usize>, every: usize) -> impl Iterator<Item = usize> {
     writes.into_iter().step_by(if is_long() { 1 } else { every })

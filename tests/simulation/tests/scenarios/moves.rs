@@ -9,7 +9,7 @@ use capasg_simulation::{Moved, Pair, Pool, Setup, World};
 use chrono::TimeDelta;
 
 use crate::rollout::{NEW_IMAGE, set_image};
-use crate::{SOON, reach, running, some_of};
+use crate::{SOON, changing_writes, reach, running, some_of};
 
 const END: &str = "TerminateInstanceInAutoScalingGroup";
 
@@ -58,8 +58,7 @@ async fn life(world: &mut World) -> Result<bool> {
 async fn a_pause_after_any_write_stops_all_and_breaks_nothing() -> Result<()> {
     let mut world = World::new(Setup::seed(3));
     life(&mut world).await?;
-    let entries = world.journal.since(0).into_iter().enumerate();
-    let writes: Vec<usize> = entries.filter(|(_, entry)| entry.changed).map(|(at, _)| at + 1).collect();
+    let writes = changing_writes(&world, 0);
     ensure!(writes.len() > 30, "only {} writes: what is looped over?", writes.len());
     for write in some_of(writes, 4) {
         let mut world = World::new(Setup::seed(3));

@@ -12,7 +12,7 @@ use chrono::TimeDelta;
 use kube::ResourceExt;
 
 use crate::{
-    SOON, group_params,
+    SOON, changing_writes, group_params,
     refresh::{Data, NEW, OLD, done, message, quick, refreshed_pool, set_image, starts, statuses, until_all},
 };
 
@@ -266,8 +266,7 @@ async fn survive(data: Data, seed: u64) -> Result<()> {
         let (mut world, pool) = refreshed_pool(Setup::seed(seed), data, 3, quick()).await?;
         let before = world.journal.len();
         roll(&mut world, &pool).await?;
-        let writes = world.journal.since(before).into_iter().enumerate();
-        writes.filter(|(_, entry)| entry.changed).map(|(index, _)| index + 1).collect::<Vec<_>>()
+        changing_writes(&world, before)
     };
     ensure!(writes.len() > 10, "only {} writes: what is looped over?", writes.len());
     for write in writes {
