@@ -57,11 +57,9 @@ where
     K::Status: Serialize + DeserializeOwned,
 {
     let Some(schema) = SCHEMAS.get(K::kind(&()).as_ref()) else { return status };
-    let Ok(before) = serde_json::to_value(&status) else { return status };
-    let mut after = before.clone();
-    cut_status(schema, &mut after);
+    let Ok(mut value) = serde_json::to_value(&status) else { return status };
     // What fits is not converted back.
-    if after == before { status } else { serde_json::from_value(after).unwrap_or(status) }
+    if cut_status(schema, &mut value) { serde_json::from_value(value).unwrap_or(status) } else { status }
 }
 
 /// A text of at most this many bytes, which is no more characters than that; it is cut between characters, and ends with
@@ -83,14 +81,15 @@ fn note(left_out: usize) -> String {
     format!(" … and {left_out} more characters")
 }
 
-fn cut_status(schema: &JSONSchemaProps, status: &mut Value) {
+/// Cuts a status, and tells whether it changed.
+fn cut_status(schema: &JSONSchemaProps, status: &mut Value) -> bool {
     let counts = schema.properties.as_ref().is_some_and(|properties| properties.contains_key(OMITTED));
     let mut omitted = Omitted::default();
     if counts && let Some(before) = status.get(OMITTED).and_then(Value::as_object) {
         let count = |(path, count): (&String, &Value)| Some((path.clone(), count.as_u64()?));
         omitted.before = before.iter().filter_map(count).collect();
     }
-    cut(schema, status, "", &mut omitted);
+    cut(schema, status, &mut omitted);
     if let Some(members) = status.as_object_mut().filter(|_| counts) {
         if omitted.now.is_empty() {
             members.remove(OMITTED);
@@ -98,36 +97,45 @@ fn cut_status(schema: &JSONSchemaProps, status: &mut Value) {
             members.insert(OMITTED.to_owned(), json!(omitted.now));
         }
     }
+    omitted.is_cut || counts && omitted.now != omitted.before
 }
 
 /// The numbers of items that are left out, by the path of the list.
 #[derive(Default)]
-struct Omitted {
+struct Omitted<'a> {
+    /// The properties that lead to what is being cut.
+    path: Vec<&'a str>,
     /// As the status has them. A list that was cut before and is not read again keeps its count.
     before: BTreeMap<String, u64>,
     now: BTreeMap<String, u64>,
+    /// Something is longer than its limit.
+    is_cut: bool,
 }
 
-impl Omitted {
+impl Omitted<'_> {
     /// Counts what a list or a map of `length` items lacks.
-    fn count(&mut self, path: &str, length: usize, limit: usize) {
-        let left_out = match length.checked_sub(limit) {
-            Some(0) => self.before.get(path).copied().unwrap_or_default(),
-            left_out => left_out.and_then(|count| u64::try_from(count).ok()).unwrap_or_default(),
+    fn count(&mut self, length: usize, limit: usize) {
+        let Some(beyond) = length.checked_sub(limit) else { return };
+        self.is_cut |= beyond > 0;
+        let path = self.path.join(".");
+        let left_out = match u64::try_from(beyond).unwrap_or_default() {
+            0 => self.before.get(&path).copied().unwrap_or_default(),
+            beyond => beyond,
         };
         if left_out > 0 {
-            *self.now.entry(path.to_owned()).or_default() += left_out;
+            *self.now.entry(path).or_default() += left_out;
         }
     }
 }
 
-fn cut(schema: &JSONSchemaProps, value: &mut Value, path: &str, omitted: &mut Omitted) {
+fn cut<'a>(schema: &'a JSONSchemaProps, value: &mut Value, omitted: &mut Omitted<'a>) {
     match value {
         Value::String(string) => {
             let Some(limit) = limit(schema.max_length) else { return };
-            if string.chars().count() <= limit {
+            if string.len() <= limit || string.chars().count() <= limit {
                 return;
             }
+            omitted.is_cut = true;
             if limit < SHORTEST_MESSAGE || schema.pattern.is_some() {
                 *string = string.chars().take(limit).collect();
             } else {
@@ -136,30 +144,32 @@ fn cut(schema: &JSONSchemaProps, value: &mut Value, path: &str, omitted: &mut Om
         }
         Value::Array(items) => {
             if let Some(limit) = limit(schema.max_items) {
-                omitted.count(path, items.len(), limit);
+                omitted.count(items.len(), limit);
                 items.truncate(limit);
             }
             if let Some(JSONSchemaPropsOrArray::Schema(item)) = &schema.items {
                 for value in items {
-                    cut(item, value, path, omitted);
+                    cut(item, value, omitted);
                 }
             }
         }
         Value::Object(members) => {
             if let Some(limit) = limit(schema.max_properties) {
-                omitted.count(path, members.len(), limit);
+                omitted.count(members.len(), limit);
                 let beyond: Vec<String> = members.keys().skip(limit).cloned().collect();
                 for key in beyond {
                     members.remove(&key);
                 }
             }
             for (key, value) in members.iter_mut() {
-                let inner = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-                let property = schema.properties.as_ref().and_then(|properties| properties.get(key));
-                if let Some(property) = property {
-                    cut(property, value, &inner, omitted);
+                let property =
+                    schema.properties.as_ref().and_then(|properties| properties.get_key_value(key));
+                if let Some((name, property)) = property {
+                    omitted.path.push(name);
+                    cut(property, value, omitted);
+                    omitted.path.pop();
                 } else if let Some(JSONSchemaPropsOrBool::Schema(property)) = &schema.additional_properties {
-                    cut(property, value, path, omitted);
+                    cut(property, value, omitted);
                 }
             }
         }
