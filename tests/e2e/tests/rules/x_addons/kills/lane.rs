@@ -104,25 +104,27 @@ impl<'a> Lane<'a> {
             Operation::Uninstall => self.release.delete().await?,
             _ => self.release.request(MANY.name, version, &greeting, &json!({})).await?,
         }
-        self.helms.appears(&self.folder, BEGIN, |_| true).await?;
-        let begun = Instant::now();
+        // Between two samples of a busy machine, a short call begins and ends.
+        let begun = tokio::select! {
+            begun = self.helms.appears(&self.folder, BEGIN, |_| true) => begun.map(|_| Some(Instant::now()))?,
+            done = self.is_done(operation, version, &greeting) => done.map(|_| None)?,
+        };
         let mut death = None;
-        if let Some(share) = share {
+        if let Some((begun, share)) = begun.zip(share) {
             let whole = if self.victim == Victim::Manager { RECORDS } else { 1.0 };
             let delay = self.took[operation as usize].mul_f64(share * whole);
             // The random moment.
             tokio::time::sleep_until((begun + delay).into()).await;
             death = self.strike(operation).await?;
         }
+        let newest = self.is_done(operation, version, &greeting).await?;
         if operation == Operation::Uninstall {
-            self.release.is_gone().await?;
-            self.revisions.push(self.newest);
-        } else {
-            self.newest = self.release.is_deployed(version, &greeting).await?;
+            self.revisions.push(newest);
         }
+        self.newest = newest;
         if let Some((death, from)) = &mut death {
             death.converged = from.elapsed();
-        } else {
+        } else if let Some(begun) = begun {
             let last = self.helms.last_seen().context("Helm was not seen")?;
             self.took[operation as usize] = last.saturating_duration_since(begun);
         }
@@ -131,6 +133,14 @@ impl<'a> Lane<'a> {
         }
         self.helms.were_alone()?;
         Ok(death.map(|(death, _)| death))
+    }
+
+    /// Waits until the release is as requested, and answers its newest revision, which is the last one of what is gone.
+    async fn is_done(&self, operation: Operation, version: &str, greeting: &str) -> Result<i64> {
+        match operation {
+            Operation::Uninstall => self.release.is_gone().await.map(|()| self.newest),
+            _ => self.release.is_deployed(version, greeting).await,
+        }
     }
 
     /// Kills; nothing if Helm is to be killed, and does not run any longer.
