@@ -77,7 +77,7 @@ impl Rig<'_> {
         }));
         let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
         let workload = self.cluster()?;
-        workload.kubectl().feed(["apply", "--filename=-"], &list).await?;
+        workload.kubectl().feed(["apply", "--server-side", "--filename=-"], &list).await?;
         let api: Api<Pod> = Api::namespaced(workload.client().await?, "default");
         let seen = Arc::<Mutex<Seen>>::default();
         let task = tokio::spawn(watch(api, format!("app={name}"), Arc::clone(&seen)));

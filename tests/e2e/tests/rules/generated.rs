@@ -15,7 +15,7 @@ use serde_json::Value;
 
 /// All of them where there is time, else a part that differs from nothing in kind.
 fn how_many() -> u64 {
-    if is_long() { 10_000 } else { 1_500 }
+    if is_long() { 10_000 } else { 800 }
 }
 
 /// How many are under way at a time: more would wait in the API server's own queues.

@@ -52,7 +52,7 @@ async fn crash_after_writes(seed: u64, every: usize) -> Result<()> {
 // Rules: D5
 #[tokio::test(start_paused = true)]
 async fn a_pool_survives_a_crash_after_any_write() -> Result<()> {
-    crash_after_writes(1, 1).await
+    crash_after_writes(1, 2).await
 }
 
 #[tokio::test(start_paused = true)]

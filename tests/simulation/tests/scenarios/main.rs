@@ -101,9 +101,9 @@ fn changing_writes(world: &World, mark: usize) -> Vec<usize> {
     writes.filter(|(_, entry)| entry.changed).map(|(index, _)| index + 1).collect()
 }
 
-/// The writes of a life after which something is tried: all of them in the long form, else one of so many.
-fn some_of(writes: Vec<usize>, every: usize) -> impl Iterator<Item = usize> {
-    writes.into_iter().step_by(if is_long() { 1 } else { every })
+/// The writes or calls of a life at which something is tried: all of them in the long form, else one of so many.
+fn some_of(all: Vec<usize>, every: usize) -> impl Iterator<Item = usize> {
+    all.into_iter().step_by(if is_long() { 1 } else { every })
 }
 
 /// The parameters of a call that names a pool's group.
