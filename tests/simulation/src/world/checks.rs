@@ -1,7 +1,5 @@
 //! Rules that must hold after every action of every run.
 
-use std::collections::BTreeSet;
-
 use anyhow::{Result, bail};
 use capasg_api::names::{annotations, tags};
 use capasg_fake_aws::Outcome;
@@ -16,52 +14,16 @@ impl World {
             return Ok(());
         }
         let mark = self.mark();
-        let calls_changed = mark != self.watchdog.seen_calls;
-        for pool in self.pools.clone() {
-            self.list_keeps_the_living(&pool)?;
-            if calls_changed {
+        if mark != self.watchdog.seen_calls {
+            for pool in self.pools.clone() {
                 self.desired_never_too_low(&pool)?;
             }
-        }
-        if calls_changed {
             self.ends_are_right()?;
             self.nothing_is_denied()?;
             self.watchdog.seen_calls = mark;
         }
         if let Some(breach) = self.core.state().breaches.first() {
             bail!("a breach of the contract: {breach}\n{}", self.describe());
-        }
-        Ok(())
-    }
-
-    /// B1: an instance leaves the list only once it is gone; `ready` is never taken back.
-    fn list_keeps_the_living(&mut self, pool: &Pool) -> Result<()> {
-        let Some(object) = self.pool(pool) else {
-            // It may come back by a move, without its status.
-            self.watchdog.provisioned.remove(&pool.key.name);
-            self.watchdog.lists.remove(&pool.key.name);
-            return Ok(());
-        };
-        let name = object.name_any();
-        let ready = object.status.as_ref().is_some_and(|status| status.ready);
-        if !ready && self.watchdog.provisioned.contains(&name) {
-            bail!("B5: ready was taken back\n{}", self.describe());
-        }
-        if ready {
-            self.watchdog.provisioned.insert(name.clone());
-        }
-        let list: BTreeSet<String> = object.spec.provider_id_list.iter().cloned().collect();
-        let before = self.watchdog.lists.insert(name, list.clone()).unwrap_or_default();
-        let mut missing = before.difference(&list).peekable();
-        if missing.peek().is_none() {
-            return Ok(());
-        }
-        let dump = self.dump();
-        for id in missing.filter_map(|id| id.rsplit('/').next()) {
-            let found = dump.instances.iter().find(|one| one.id == id);
-            if found.is_some_and(|one| one.state == "running" || one.state == "pending") {
-                bail!("providerIDList lost {id}, which runs\n{}", self.describe());
-            }
         }
         Ok(())
     }

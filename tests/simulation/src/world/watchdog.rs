@@ -14,14 +14,12 @@ pub(super) struct Watchdog {
     pub(super) on: bool,
     /// Wishes for replicas by pool name, with the moment until which each is the newest.
     pub(super) wishes: BTreeMap<String, Vec<(DateTime<Utc>, i32)>>,
-    pub(super) lists: BTreeMap<String, BTreeSet<String>>,
     pub(super) desired: BTreeMap<String, i64>,
     pub(super) seen_calls: u64,
     /// Instances that were ended by a call of ours, with whether desired shrank by it.
     pub(super) ended: BTreeMap<String, bool>,
     /// Objects that a person ended without a drain.
     pub(super) undrained: BTreeSet<String>,
-    pub(super) provisioned: BTreeSet<String>,
 }
 
 impl Watchdog {
@@ -29,12 +27,10 @@ impl Watchdog {
         Self {
             on,
             wishes: BTreeMap::new(),
-            lists: BTreeMap::new(),
             desired: BTreeMap::new(),
             seen_calls: 0,
             ended: BTreeMap::new(),
             undrained: BTreeSet::new(),
-            provisioned: BTreeSet::new(),
         }
     }
 
