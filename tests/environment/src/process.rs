@@ -27,7 +27,7 @@ const TAIL: usize = 15;
 
 /// With Go's defaults a third of what the API server costs is garbage collection: many small objects that live briefly.
 /// Up to a bound, memory is cheaper here.
-const GO_MEMORY: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "3GiB")];
+const GO_MEMORY: [(&str, &str); 2] = [("GOGC", "800"), ("GOMEMLIMIT", "3GiB")];
 
 /// What to run.
 #[derive(Debug, Clone)]

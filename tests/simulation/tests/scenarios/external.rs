@@ -7,6 +7,7 @@ use anyhow::{Context, Result, ensure};
 use capasg_api::{conditions::GROUP_READY, names::annotations::REPLICAS_MANAGED_BY};
 use capasg_fake_aws::{Effect, Fault, Service, Tree};
 use capasg_simulation::{Drain, Pool, Port, Setup, World};
+use capasg_test_objects::is_long;
 use chrono::TimeDelta;
 use kube::ResourceExt;
 
@@ -391,7 +392,7 @@ async fn lost_replies_terminate_nothing_twice() -> Result<()> {
 // Rules: G2
 #[tokio::test(start_paused = true)]
 async fn any_scenario_converges_to_the_capacity_set_last() -> Result<()> {
-    for seed in 0..30 {
+    for seed in 0..if is_long() { 30 } else { 12 } {
         let (mut world, pool) = handed_over(Setup::seed(seed), 3).await?;
         let begun = world.journal.len();
         let mut last = 3;

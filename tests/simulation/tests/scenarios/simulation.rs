@@ -45,7 +45,7 @@ fn a_generated_scenario_survives_a_crash_before_any_call() -> Result<()> {
     let base = simulate(seed, Options::default());
     ensure!(base.violation.is_none(), "{:?}", base.violation);
     ensure!(base.calls > 50, "only {} calls", base.calls);
-    for call in some_of((1..=base.calls).collect(), 5) {
+    for call in some_of((1..=base.calls).collect(), 8) {
         let outcome = simulate(seed, Options { kill: Some(call), ..Options::default() });
         ensure!(outcome.violation.is_none(), "killed before call {call}: {:?}", outcome.violation);
     }

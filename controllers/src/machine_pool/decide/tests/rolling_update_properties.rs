@@ -3,6 +3,7 @@
 
 use capasg_api::pool::ResolvedRollout;
 use capasg_cloud::{Capacity, LifecycleState, Write};
+use capasg_test_objects::is_long;
 use chrono::TimeDelta;
 use proptest::prelude::*;
 
@@ -15,6 +16,11 @@ use crate::machine_pool::model::{
 
 /// The time between two reconciles.
 const TICK: TimeDelta = TimeDelta::seconds(2);
+
+/// How many rollouts of each property are carried out.
+fn how_many() -> u32 {
+    if is_long() { 300 } else { 100 }
+}
 
 /// A pool that nothing wakes is reconciled after this long.
 const RESYNC: TimeDelta = TimeDelta::minutes(10);
@@ -352,7 +358,7 @@ fn budgets() -> impl Strategy<Value = ResolvedRollout> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: how_many(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn h3_d10_d15_rollouts_converge_within_the_budget(
