@@ -238,9 +238,14 @@ pub(super) fn perform(world: &World, pool: &Pool, act: Field) {
     }
 }
 
+/// A user attaches an instance. AWS attaches none to a group that is as large as it may be: the user raises its bound first.
 fn attach(world: &World, pool: &Pool, id: &str) {
-    let params = Tree::new().with("AutoScalingGroupName", &pool.group).with("InstanceIds", vec![id]);
-    drop(world.aws(Service::AutoScaling, "AttachInstances", params));
+    let group = Tree::new().with("AutoScalingGroupName", &pool.group);
+    if let Some(full) = world.group(pool).filter(|group| group.desired >= group.max) {
+        let params = group.clone().with("MaxSize", full.desired + 1);
+        drop(world.aws(Service::AutoScaling, "UpdateAutoScalingGroup", params));
+    }
+    drop(world.aws(Service::AutoScaling, "AttachInstances", group.with("InstanceIds", vec![id])));
 }
 
 /// It is over.
@@ -271,12 +276,18 @@ pub(super) fn change_for_others(world: &World, pool: &Pool) -> bool {
     true
 }
 
+/// Whether another actor launched an instance and attached it. EC2 tags what a group launches with its launch template, and an
+/// instance that is attached again is as its ASGMachine records.
+pub(super) fn is_attached(one: &InstanceDump) -> bool {
+    one.template.is_none() && !one.tags.contains_key("aws:ec2launchtemplate:id")
+}
+
 /// Where users replace instances themselves, whoever attached an instance terminates it.
 pub(super) fn end_attached(world: &World, pool: &Pool) {
     if world.pool(pool).is_none_or(|pool| pool.spec.rollout(1).type_ != RolloutType::OnDelete) {
         return;
     }
-    for one in world.instances(pool).into_iter().filter(|one| one.template.is_none()) {
+    for one in world.instances(pool).into_iter().filter(is_attached) {
         world.simulator.kill(&world.scope(), &one.id);
     }
 }

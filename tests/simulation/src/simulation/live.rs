@@ -199,7 +199,7 @@ pub(super) fn lacks(world: &World, pool: &Pool) -> Option<String> {
             || !object.spec.instance_type_names().contains(&one.instance_type)
             || is_older(one)
             // The next requested change replaces what another actor attached (`change_for_others`).
-            || one.template.is_none()
+            || field::is_attached(one)
     });
     if let Some(outdated) = outdated {
         return Some(format!("{} is outdated", outdated.id));
