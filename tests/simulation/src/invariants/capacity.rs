@@ -5,10 +5,13 @@ use capasg_fake_aws::Change;
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
 
-use super::seen::capacity::{ANSWERED, DECIDED};
+use super::seen::capacity::{ANSWERED, DECIDED, Sent};
 use super::seen::limits::within_limits;
 use super::state::{Inner, Invariants};
 use crate::{Pool, cloud::MANAGER};
+
+/// A reconcile that takes longer is given up.
+const RECONCILE: TimeDelta = TimeDelta::minutes(2);
 
 #[cfg(test)]
 mod tests;
@@ -65,9 +68,9 @@ impl Invariants {
             }
         }
         // A number that was read before somebody else changed it takes that back, when it lands.
-        let sent = inner.capacity.lowered.map_or(at, |(sent, _)| sent);
+        let decided = inner.capacity.lowered.map_or(at, |(decided, _)| decided);
         let others = inner.exempt.last_write_of_others(group);
-        if others.is_some_and(|then| sent - then <= self.last_read()) {
+        if others.is_some_and(|then| decided - then <= self.last_read()) {
             return;
         }
         if after < least {
@@ -105,7 +108,9 @@ impl Invariants {
         let Some(pool) = group.and_then(|group| Self::pool_of_group(inner, group)) else { return };
         // While somebody else says how many there are, nothing is asked for.
         let asked = self.least(inner, &pool, at).unwrap_or(0);
-        inner.capacity.sent.push((at, write.clone(), asked));
+        let decided = inner.begun.at;
+        let decided = if (TimeDelta::zero()..=RECONCILE).contains(&(at - decided)) { decided } else { at };
+        inner.capacity.sent.push(Sent { at, decided, write: write.clone(), asked });
     }
 
     /// The smallest number of instances that the pool is to have; `None` if it is to go, or somebody else says it.
@@ -164,11 +169,11 @@ impl Invariants {
         let refresh = refresh.filter(|one| one.ended.is_none_or(|ended| at - ended <= ANSWERED));
         let within = self.last_read();
         let seen = &mut inner.capacity;
-        // What was launched from the read that our last call was sent for until it landed. The group answers when it next
+        // What was launched from the read that our last call was decided on until it landed. The group answers when it next
         // counts its instances: while one of them ends, that may be after it has.
         let lowered = seen.lowered.filter(|(_, landed)| at - *landed <= ANSWERED);
         let is_unread = |then: &DateTime<Utc>| {
-            lowered.is_some_and(|(sent, landed)| (sent - within..=landed).contains(then))
+            lowered.is_some_and(|(decided, landed)| (decided - within..=landed).contains(then))
         };
         if seen.launched.get(id).is_some_and(is_unread) {
             return;
@@ -179,7 +184,7 @@ impl Invariants {
             let is_new = |then: &&DateTime<Utc>| at - **then <= within || is_unread(then);
             let launched = seen.launched.values().filter(is_new).count();
             let is_answer = |then: &&DateTime<Utc>| {
-                at - **then <= within || lowered.is_some_and(|(sent, _)| **then >= sent - within)
+                at - **then <= within || lowered.is_some_and(|(decided, _)| **then >= decided - within)
             };
             let chosen = seen.chosen.iter().filter(is_answer).count();
             let refreshed = refresh.is_some_and(|refresh| {

@@ -18,8 +18,8 @@ pub(crate) struct Seen {
     /// When a group chose an instance that had not served, in place of one that was just launched.
     pub(crate) chosen: Vec<DateTime<Utc>>,
     /// Calls of ours that may lower desired capacity, with the replicas that were asked for when they were sent.
-    pub(crate) sent: Vec<(DateTime<Utc>, Write, i64)>,
-    /// When the call that lowered desired capacity last was sent, and when it landed.
+    pub(crate) sent: Vec<Sent>,
+    /// When the reconcile began that lowered desired capacity last, and when its call landed.
     pub(crate) lowered: Option<(DateTime<Utc>, DateTime<Utc>)>,
     /// Instances that a group launched although it had as many as desired: before the end of others. By group.
     pub(crate) surplus: BTreeMap<String, BTreeSet<String>>,
@@ -27,6 +27,18 @@ pub(crate) struct Seen {
     pub(crate) bounds: BTreeMap<String, (i64, i64)>,
     /// When somebody else let an instance be chosen.
     pub(crate) unprotected: BTreeMap<String, DateTime<Utc>>,
+}
+
+/// A call of ours that may lower desired capacity.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) at: DateTime<Utc>,
+    /// When its reconcile began: what it was decided on may have been read then. Between that and the call are writes to
+    /// the API server, one for each instance, and each may be slow.
+    pub(crate) decided: DateTime<Utc>,
+    pub(crate) write: Write,
+    /// The replicas that were asked for.
+    pub(crate) asked: i64,
 }
 
 impl Seen {
@@ -54,7 +66,7 @@ pub(crate) const ANSWERED: TimeDelta = TimeDelta::minutes(5);
 impl Seen {
     /// A call landed that lowered desired capacity. Tells the fewest replicas that were asked for when it was sent.
     pub(crate) fn landed(&mut self, change: &Change, after: i64, at: DateTime<Utc>) -> Option<i64> {
-        self.sent.retain(|(then, ..)| at - *then <= LANDED);
+        self.sent.retain(|sent| at - sent.at <= LANDED);
         let is_this = |write: &Write| match write {
             Write::SetDesiredCapacity { desired, .. } => i64::from(*desired) == after,
             Write::UpdateGroup { change, .. } => {
@@ -65,10 +77,10 @@ impl Seen {
             }
             _ => false,
         };
-        let sent = self.sent.iter().filter(|(_, write, _)| write.api() == change.action && is_this(write));
-        let (then, asked): (Vec<_>, Vec<_>) = sent.map(|(then, _, asked)| (*then, *asked)).unzip();
+        let sent = self.sent.iter().filter(|sent| sent.write.api() == change.action && is_this(&sent.write));
+        let (decided, asked): (Vec<_>, Vec<_>) = sent.map(|sent| (sent.decided, sent.asked)).unzip();
         // A call that lands at once is kept after it has landed.
-        self.lowered = Some((then.into_iter().min().unwrap_or(at), at));
+        self.lowered = Some((decided.into_iter().min().unwrap_or(at), at));
         asked.into_iter().min()
     }
 }
