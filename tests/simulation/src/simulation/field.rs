@@ -55,9 +55,6 @@ pub(super) fn some(story: &mut Story) {
     insert_some(&KINDS, story);
 }
 
-/// What fails for longer than this has to be reported, in milliseconds.
-const LONG: i64 = 30 * 60 * 1000;
-
 /// The launch template is deleted, and before or after it is created again something changes.
 fn template_gone(random: &Random, story: &mut Story) -> Acts {
     let mut acts = vec![(gap(random), Act::Field(Field::TemplateGone))];
@@ -99,8 +96,7 @@ fn deaths(random: &Random, _story: &mut Story) -> Acts {
     for _ in 0..=random.below(3) {
         acts.push((soon(random), if random.chance(30) { image_edit(random) } else { launches(random) }));
     }
-    let lasts = if random.chance(50) { LONG } else { 0 };
-    acts.push((gap(random) * 2 + lasts, Act::Field(Field::LaunchesDie(None))));
+    acts.push((gap(random) * 2, Act::Field(Field::LaunchesDie(None))));
     acts
 }
 
