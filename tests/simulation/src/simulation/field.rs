@@ -238,14 +238,9 @@ pub(super) fn perform(world: &World, pool: &Pool, act: Field) {
     }
 }
 
-/// A user attaches an instance. AWS attaches none to a group that is as large as it may be: the user raises its bound first.
 fn attach(world: &World, pool: &Pool, id: &str) {
-    let group = Tree::new().with("AutoScalingGroupName", &pool.group);
-    if let Some(full) = world.group(pool).filter(|group| group.desired >= group.max) {
-        let params = group.clone().with("MaxSize", full.desired + 1);
-        drop(world.aws(Service::AutoScaling, "UpdateAutoScalingGroup", params));
-    }
-    drop(world.aws(Service::AutoScaling, "AttachInstances", group.with("InstanceIds", vec![id])));
+    let params = Tree::new().with("AutoScalingGroupName", &pool.group).with("InstanceIds", vec![id]);
+    drop(world.aws(Service::AutoScaling, "AttachInstances", params));
 }
 
 /// It is over.
