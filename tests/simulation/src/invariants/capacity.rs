@@ -8,10 +8,7 @@ use kube::ResourceExt;
 use super::seen::capacity::{ANSWERED, DECIDED, Sent};
 use super::seen::limits::within_limits;
 use super::state::{Inner, Invariants};
-use crate::{Pool, cloud::MANAGER};
-
-/// A reconcile that takes longer is given up.
-const RECONCILE: TimeDelta = TimeDelta::minutes(2);
+use crate::{Pool, cloud::MANAGER, world::RECONCILE_DEADLINE};
 
 #[cfg(test)]
 mod tests;
@@ -109,7 +106,8 @@ impl Invariants {
         // While somebody else says how many there are, nothing is asked for.
         let asked = self.least(inner, &pool, at).unwrap_or(0);
         let decided = inner.begun.at;
-        let decided = if (TimeDelta::zero()..=RECONCILE).contains(&(at - decided)) { decided } else { at };
+        let is_of_it = (at - decided).to_std().is_ok_and(|age| age <= RECONCILE_DEADLINE);
+        let decided = if is_of_it { decided } else { at };
         inner.capacity.sent.push(Sent { at, decided, write: write.clone(), asked });
     }
 

@@ -30,6 +30,7 @@ use tokio::sync::mpsc;
 use lease::Lease;
 pub use pair::{Moved, Pair};
 pub use pool::{Pool, pool_spec};
+pub(crate) use reconcile::RECONCILE_DEADLINE;
 use running::Running;
 pub use setup::{Observers, Setup};
 use watchdog::Watchdog;

@@ -18,7 +18,7 @@ use super::{
 };
 
 /// A reconcile that takes longer is given up, as the controllers' runtime does.
-const RECONCILE_DEADLINE: Duration = Duration::from_mins(2);
+pub(crate) const RECONCILE_DEADLINE: Duration = Duration::from_mins(2);
 /// A pool that nothing wakes is looked at again after this long.
 const SYNC_PERIOD: TimeDelta = TimeDelta::minutes(10);
 

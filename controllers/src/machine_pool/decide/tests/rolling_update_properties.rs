@@ -17,11 +17,6 @@ use crate::machine_pool::model::{
 /// The time between two reconciles.
 const TICK: TimeDelta = TimeDelta::seconds(2);
 
-/// How many rollouts of each property are carried out.
-fn how_many() -> u32 {
-    if is_long() { 300 } else { 100 }
-}
-
 /// A pool that nothing wakes is reconciled after this long.
 const RESYNC: TimeDelta = TimeDelta::minutes(10);
 
@@ -358,7 +353,11 @@ fn budgets() -> impl Strategy<Value = ResolvedRollout> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: how_many(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: if is_long() { 300 } else { 100 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn h3_d10_d15_rollouts_converge_within_the_budget(
