@@ -225,6 +225,9 @@ impl PoolMemory {
         if revision(desired, observed).is_some_and(stops_now) {
             self.refreshes.end_rollout();
         }
+        if let Some(view) = &observed.refreshes {
+            self.refreshes.observe(view);
+        }
         self.shortfall.observe(observed, now);
         self.surplus.observe(observed, now);
         self.zone_balance.observe(observed, now);

@@ -1,7 +1,9 @@
-//! The requests to start, cancel or roll back an instance refresh: listings of AWS may not show them yet.
+//! The requests to start, cancel or roll back an instance refresh, which listings of AWS may not show yet, and when listings
+//! first showed that one ended.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use capasg_cloud::RefreshesView;
 use chrono::{DateTime, Utc};
 
 /// What was last requested of instance refreshes, and what was rejected.
@@ -17,6 +19,10 @@ pub struct RefreshRequests {
     announced: Option<String>,
     /// Those that were stopped since the last start: the status reports one of them.
     stopped: BTreeSet<String>,
+    /// Those in progress by the last listing.
+    in_progress: BTreeSet<String>,
+    /// Those that a listing showed in progress: when the first listing that shows that they ended was requested.
+    seen_ended: BTreeMap<String, DateTime<Utc>>,
     /// Whether AWS rejected to roll one back.
     rollback_rejected: bool,
     /// Whether AWS rejected the last change of what the group launches: an instance refresh may be in progress.
@@ -64,6 +70,25 @@ impl RefreshRequests {
     #[must_use]
     pub fn is_launch_change_rejected(&self) -> bool {
         self.launch_change_rejected
+    }
+
+    /// When this process first saw that one ended, by the clock of the host, if it saw it in progress before.
+    #[must_use]
+    pub fn seen_ended_at(&self, id: &str) -> Option<DateTime<Utc>> {
+        self.seen_ended.get(id).copied()
+    }
+
+    /// Records a listing.
+    pub(super) fn observe(&mut self, view: &RefreshesView) {
+        let ids = |finished: bool| {
+            let such = view.refreshes.iter().filter(move |refresh| refresh.status.is_finished() == finished);
+            such.map(|refresh| refresh.id.clone())
+        };
+        for id in ids(true).filter(|id| self.in_progress.contains(id)) {
+            self.seen_ended.insert(id, view.as_of);
+        }
+        self.seen_ended.retain(|id, _| view.refreshes.iter().any(|refresh| refresh.id == *id));
+        self.in_progress = ids(false).collect();
     }
 
     /// Records that a start is about to be requested: the instance refresh may have ended when the answer arrives.

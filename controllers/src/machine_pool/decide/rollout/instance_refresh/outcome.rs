@@ -105,11 +105,15 @@ pub(super) fn counts(input: &Input<'_>, refresh: &InstanceRefresh) -> bool {
     let reported = reported.filter(|status| status.waiting_for != Some(RolloutWait::Correction));
     let reported = reported.and_then(|status| status.started_at.or(status.waiting_since));
     let started = reported.into_iter().chain(requested_at(input)).min();
+    let Some((started, ended)) = started.zip(refresh.ended_at) else { return false };
     // The rollout is timed by the clock of the host, the refresh by that of AWS: one that began with the rollout counts, although
-    // it seems to have ended before.
-    let began_with =
-        |started: DateTime<Utc>| refresh.started_at.is_some_and(|at| at + CLOCKS_APART >= started);
-    started.zip(refresh.ended_at).is_some_and(|(started, ended)| ended >= started || began_with(started))
+    // it seems to have ended before. If this process saw it end, the clock of the host decides.
+    let began_with = refresh.started_at.is_some_and(|at| at + CLOCKS_APART >= started);
+    let ended_since = match input.memory.refreshes.seen_ended_at(&refresh.id) {
+        Some(seen) => seen >= started && ended + CLOCKS_APART >= started,
+        None => ended >= started,
+    };
+    ended_since || began_with
 }
 
 /// Whether the status reports it as stopped by this controller, or about to be: then its end is no failure.
@@ -121,7 +125,8 @@ pub(super) fn is_by_us(input: &Input<'_>, refresh: &InstanceRefresh) -> bool {
 /// Whether it ended as this controller requested. A failure is never requested, and what ended before the request was
 /// made is not ended by it.
 pub(super) fn was_by_us(input: &Input<'_>, refresh: &InstanceRefresh) -> bool {
-    is_by_us(input, refresh)
+    // The rollout that it was stopped for may be over, and its status gone.
+    (is_by_us(input, refresh) || input.memory.refreshes.is_stopped(&refresh.id))
         && refresh.status != RefreshStatus::Failed
         && !input.memory.refreshes.is_only_announced(&refresh.id)
 }

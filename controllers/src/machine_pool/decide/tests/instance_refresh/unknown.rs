@@ -64,6 +64,30 @@ fn w26_a_refresh_that_was_requested_counts_although_its_start_was_not_reported()
     }
 }
 
+/// The desired state returned while an instance refresh for it was in progress, and the clocks of the host and of AWS are apart.
+#[test]
+fn w26_an_end_that_was_seen_counts_by_the_clock_of_the_host() {
+    let stops = |seen, ended| {
+        let mut stage = outdated(false);
+        followed(&mut stage, RolloutWait::Refresh);
+        let returned = stage.clock - TimeDelta::minutes(1);
+        stage.memory.rollout.reported_mut().as_mut().unwrap().started_at = Some(returned);
+        let end = InstanceRefresh {
+            ended_at: Some(returned + TimeDelta::seconds(ended)),
+            ..refresh("Cancelled", Some(2))
+        };
+        for (refresh, seen) in [(refresh("InProgress", Some(2)), -30), (end, seen)] {
+            let as_of = returned + TimeDelta::seconds(seen);
+            stage.observed.refreshes = Some(RefreshesView { refreshes: Arc::new(vec![refresh]), as_of });
+            stage.memory.observe_facts(&stage.desired, &stage.observed, as_of);
+        }
+        matches!(stage.plan().rollout, Some(RolloutPhase::Stopped { .. }))
+    };
+    assert!(stops(10, -15), "the clock of AWS is behind");
+    assert!(!stops(-10, 5), "the clock of AWS is ahead");
+    assert!(!stops(10, -30), "it ended before the return, and was listed later");
+}
+
 /// An instance that is outdated later belongs to another rollout.
 #[test]
 fn w26_a_refresh_of_a_rollout_that_is_over_does_not_count() {
