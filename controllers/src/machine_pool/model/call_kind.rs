@@ -190,11 +190,12 @@ impl CallSubject {
     #[must_use]
     pub fn failure(&self, error: &CloudError) -> String {
         let message = error.to_string();
-        let about = self.instance.as_ref().map_or_else(String::new, |id| format!(" for instance {id}"));
-        format!(
-            "a call to AWS{about} has failed for 2 minutes or longer: {}. {}. The controller retries.",
-            message.trim_end_matches('.'),
-            self.kind.waits()
-        )
+        let what = match &self.instance {
+            Some(id) => {
+                format!("calls to AWS have failed for 2 minutes or longer, the last one for instance {id}")
+            }
+            None => "a call to AWS has failed for 2 minutes or longer".to_owned(),
+        };
+        format!("{what}: {}. {}. The controller retries.", message.trim_end_matches('.'), self.kind.waits())
     }
 }

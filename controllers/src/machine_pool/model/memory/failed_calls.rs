@@ -22,7 +22,30 @@ const PACED_REPEAT: TimeDelta = TimeDelta::seconds(60);
 
 /// The last failure of each call that has not succeeded since.
 #[derive(Debug, Clone, Default)]
-pub struct FailedCalls(BTreeMap<CallSubject, FailedCall>);
+pub struct FailedCalls {
+    calls: BTreeMap<CallSubject, FailedCall>,
+    /// The failures of calls about instances, by kind: each instance may be gone before calls about it have failed for long.
+    of_kinds: BTreeMap<CallKind, Streak>,
+}
+
+/// Calls of a kind that fail one after another, whichever instance they are about.
+#[derive(Debug, Clone, Copy)]
+struct Streak {
+    since: DateTime<Utc>,
+    at: DateTime<Utc>,
+}
+
+impl Streak {
+    /// With a failure at `now`, after which no other counts unless it follows soon. The clock may have been set back.
+    fn with(before: Option<&Self>, now: DateTime<Utc>) -> Self {
+        let continued = before.filter(|before| before.since <= now && now - before.at <= REPORTED_AFTER);
+        Self { since: continued.map_or(now, |before| before.since), at: now }
+    }
+
+    fn is_lasting(&self) -> bool {
+        self.at - self.since >= REPORTED_AFTER
+    }
+}
 
 /// A call that fails.
 #[derive(Debug, Clone)]
@@ -50,7 +73,7 @@ impl FailedCalls {
                 .as_ref()
                 .is_some_and(|(failures, key)| key == retry_key && failures.wait(now).is_some())
         };
-        !paced && CallSubject::of(write).iter().any(|subject| self.0.get(subject).is_some_and(held))
+        !paced && CallSubject::of(write).iter().any(|subject| self.calls.get(subject).is_some_and(held))
     }
 
     /// How long a call that fails repeatedly must not be repeated on a view that is not settled: after each attempt no view
@@ -62,7 +85,7 @@ impl FailedCalls {
         if !matches!(CallKind::of(write), CallKind::UpdateLaunch | CallKind::UpdateCapacity) {
             return None;
         }
-        let failed = CallSubject::of(write).into_iter().filter_map(|subject| self.0.get(&subject));
+        let failed = CallSubject::of(write).into_iter().filter_map(|subject| self.calls.get(&subject));
         let repeated = failed.filter(|failed| failed.count >= PACED_FAILS && !failed.is_rejected);
         repeated.filter_map(|failed| remaining(failed.at + PACED_REPEAT, now, PACED_REPEAT)).max()
     }
@@ -72,13 +95,24 @@ impl FailedCalls {
     #[must_use]
     pub fn is_new(&self, write: &Write, error: &CloudError, is_rejected: bool, now: DateTime<Utc>) -> bool {
         let subjects = CallSubject::of(write);
-        let known: Vec<&FailedCall> = subjects.iter().filter_map(|subject| self.0.get(subject)).collect();
         if is_rejected {
-            known.len() < subjects.len()
-                || known.iter().any(|before| !before.is_rejected || before.error.message != error.message)
-        } else {
-            known.iter().any(|before| !before.is_lasting && now - before.since >= REPORTED_AFTER)
+            return subjects.iter().any(|subject| {
+                let before = self.calls.get(subject);
+                before.is_none_or(|before| !before.is_rejected || before.error.message != error.message)
+            });
         }
+        subjects.iter().any(|subject| {
+            let (own, of_kind) = (self.calls.get(subject), self.of_kinds.get(&subject.kind));
+            let was_lasting =
+                own.is_some_and(|own| own.is_lasting) || of_kind.is_some_and(Streak::is_lasting);
+            !was_lasting && self.is_lasting(subject, now)
+        })
+    }
+
+    /// Whether a call that fails at `now` has failed for long enough to be reported, or calls of its kind about any instance have.
+    fn is_lasting(&self, subject: &CallSubject, now: DateTime<Utc>) -> bool {
+        let own = self.calls.get(subject).is_some_and(|own| now - own.since >= REPORTED_AFTER);
+        own || Streak::with(self.of_kinds.get(&subject.kind), now).is_lasting()
     }
 
     /// The first call about this that AWS rejects, or that has failed for long enough to be reported.
@@ -88,7 +122,7 @@ impl FailedCalls {
     }
 
     fn all_about(&self, topic: CallTopic) -> impl Iterator<Item = (&CallSubject, &FailedCall)> {
-        self.0.iter().filter(move |(subject, failed)| {
+        self.calls.iter().filter(move |(subject, failed)| {
             subject.kind.topic() == topic && (failed.is_rejected || failed.is_lasting)
         })
     }
@@ -113,7 +147,7 @@ impl FailedCalls {
         let is_image = |failed: &FailedCall| {
             LaunchBlocker::of_answer(&failed.error.message) == Some(LaunchBlocker::Image)
         };
-        self.0.values().any(|failed| failed.is_rejected && is_image(failed))
+        self.calls.values().any(|failed| failed.is_rejected && is_image(failed))
     }
 
     /// Whether the termination of an instance must be requested alone: AWS rejects a batch as a whole, so that one
@@ -121,7 +155,7 @@ impl FailedCalls {
     #[must_use]
     pub fn terminates_alone(&self, instance: &str) -> bool {
         let subject = CallSubject { kind: CallKind::TerminateInstances, instance: Some(instance.to_owned()) };
-        self.0.get(&subject).is_some_and(|failed| {
+        self.calls.get(&subject).is_some_and(|failed| {
             failed.is_rejected
                 || failed.error.class == ErrorClass::NotFound
                 || failed.count >= BATCH_FAILS && !failed.error.is_timeout()
@@ -132,7 +166,7 @@ impl FailedCalls {
     /// of the pool.
     #[must_use]
     pub fn next_try(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
-        let rejected = self.0.values().filter_map(|failed| failed.retry.as_ref());
+        let rejected = self.calls.values().filter_map(|failed| failed.retry.as_ref());
         // One that is due but was not planned waits for a view to settle.
         rejected.map(|(failures, _)| failures.wait(now).unwrap_or(TimeDelta::seconds(1))).min()
     }
@@ -146,9 +180,7 @@ impl FailedCalls {
         now: DateTime<Utc>,
     ) {
         for subject in CallSubject::of(write) {
-            let before = self.0.get(&subject);
-            // The clock may have been set back since.
-            let since = before.map_or(now, |before| before.since.min(now));
+            let before = self.calls.get(&subject);
             let retry = retry_key.map(|key| {
                 let same = before.and_then(|b| b.retry.as_ref()).filter(|(_, of)| of == key).map(|(f, _)| f);
                 (Failures::after(same, PERMANENT, now), key.to_owned())
@@ -156,20 +188,26 @@ impl FailedCalls {
             let failed = FailedCall {
                 error: error.clone(),
                 is_rejected: retry_key.is_some(),
-                since,
+                // The clock may have been set back since.
+                since: before.map_or(now, |before| before.since.min(now)),
                 at: now,
                 count: before.map_or(0, |before| before.count).saturating_add(1),
-                is_lasting: now - since >= REPORTED_AFTER,
+                is_lasting: self.is_lasting(&subject, now),
                 retry,
             };
-            self.0.insert(subject, failed);
+            if subject.instance.is_some() {
+                let streak = Streak::with(self.of_kinds.get(&subject.kind), now);
+                self.of_kinds.insert(subject.kind, streak);
+            }
+            self.calls.insert(subject, failed);
         }
     }
 
     /// Records that a call succeeded.
     pub(super) fn clear(&mut self, write: &Write) {
         for subject in CallSubject::of(write) {
-            self.0.remove(&subject);
+            self.calls.remove(&subject);
+            self.of_kinds.remove(&subject.kind);
         }
     }
 
@@ -178,7 +216,7 @@ impl FailedCalls {
     /// intervals, so that a plan without them proves nothing.
     pub(super) fn keep<'a>(&mut self, planned: impl Iterator<Item = &'a Write>, observed: &Observed) {
         let kinds: BTreeSet<CallKind> = planned.map(CallKind::of).collect();
-        self.0.retain(|subject, _| match &subject.instance {
+        self.calls.retain(|subject, _| match &subject.instance {
             None => kinds.contains(&subject.kind),
             Some(id) => {
                 let instance = observed.instances.get(id);
@@ -255,6 +293,35 @@ mod tests {
             failed.clear(&terminate(&["i-1"]));
             assert!(failed.about(CallTopic::Scaling).is_none());
         }
+    }
+
+    /// A drain takes less time: no call fails for long about the same instance.
+    #[test]
+    fn calls_that_fail_one_after_another_are_reported_whichever_instances_they_are_about() {
+        let begin = DateTime::UNIX_EPOCH;
+        let error = error(ErrorClass::Transient);
+        let events = |times: &[i64]| {
+            let mut failed = FailedCalls::default();
+            let event = |(index, seconds): (usize, &i64)| {
+                let (now, write) = (begin + TimeDelta::seconds(*seconds), heartbeat(&format!("i-{index}")));
+                let is_new = failed.is_new(&write, &error, false, now);
+                failed.add(&write, &error, None, now);
+                is_new.then_some(*seconds)
+            };
+            let events: Vec<i64> = times.iter().enumerate().filter_map(event).collect();
+            (events, failed)
+        };
+        let (seen, mut failed) = events(&[0, 60, 119, 120, 120, 200]);
+        assert_eq!(seen, [120], "one event");
+        assert!(failed.about(CallTopic::Group).is_some());
+        let now = begin + TimeDelta::seconds(201);
+        failed.clear(&heartbeat("i-9"));
+        failed.calls.clear();
+        failed.add(&heartbeat("i-10"), &error, None, now);
+        assert!(failed.about(CallTopic::Group).is_none(), "one succeeded in between");
+
+        let (seen, failed) = events(&[0, 60, 181]);
+        assert!(seen.is_empty() && failed.about(CallTopic::Group).is_none(), "they are failures apart");
     }
 
     #[test]
