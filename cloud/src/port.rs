@@ -57,8 +57,8 @@ pub trait Cloud: Send + Sync + 'static {
     /// `DescribeLifecycleHooks` of one group (not paged).
     async fn lifecycle_hooks(&self, group: &str) -> Result<Vec<LifecycleHook>>;
 
-    /// The newest page of `DescribeScalingActivities` of one group, newest first.
-    async fn scaling_activities(&self, group: &str) -> Result<Vec<ScalingActivity>>;
+    /// `DescribeScalingActivities` of one group with `MaxRecords` 50: those in progress, then the others, newest first.
+    async fn scaling_activities(&self, group: &str, token: Option<String>) -> Result<Page<ScalingActivity>>;
 
     /// `DescribeInstanceRefreshes` of one group, newest first.
     async fn instance_refreshes(&self, group: &str, token: Option<String>) -> Result<Page<InstanceRefresh>>;

@@ -121,8 +121,8 @@ impl Cloud for AwsCloud {
         hooks::describe(&self.autoscaling, group).await
     }
 
-    async fn scaling_activities(&self, group: &str) -> Result<Vec<ScalingActivity>> {
-        activities::describe(&self.autoscaling, group).await
+    async fn scaling_activities(&self, group: &str, token: Option<String>) -> Result<Page<ScalingActivity>> {
+        activities::describe(&self.autoscaling, group, token).await
     }
 
     async fn instance_refreshes(&self, group: &str, token: Option<String>) -> Result<Page<InstanceRefresh>> {

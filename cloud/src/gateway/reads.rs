@@ -1,6 +1,9 @@
 //! The reads of the port with all pages followed, each page rate-limited and counted as a call of its own.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use futures::future::BoxFuture;
 
@@ -16,6 +19,9 @@ pub(crate) const DESCRIBE_INSTANCES: &str = "DescribeInstances";
 
 /// A listing with more pages than this does not end: 1000 pages of one item are odd, but allowed.
 const MOST_PAGES: usize = 1000;
+
+/// So many scaling activities are always enough.
+const MOST_ACTIVITIES: usize = 1000;
 
 /// The items of all pages, or of those before the page that failed.
 pub(crate) struct Listing<T> {
@@ -63,13 +69,22 @@ impl Gateway {
         self.read(permit, self.cloud.lifecycle_hooks(group)).await
     }
 
-    /// The newest scaling activities of a group, newest first.
+    /// The newest scaling activities of a group, newest first: as many pages as are `enough`. AWS lists those in progress before,
+    /// which may fill pages: many instances are drained at the same time.
     ///
     /// # Errors
-    /// As the port.
-    pub async fn scaling_activities(&self, group: &str) -> Result<Vec<ScalingActivity>> {
+    /// If a page failed.
+    pub async fn scaling_activities(
+        &self,
+        group: &str,
+        enough: impl Fn(&[ScalingActivity]) -> bool,
+    ) -> Result<Vec<ScalingActivity>> {
         let permit = self.permit("DescribeScalingActivities", Priority::Read).await;
-        self.read(permit, self.cloud.scaling_activities(group)).await
+        let last = |listed: &[ScalingActivity]| listed.len() >= MOST_ACTIVITIES || enough(listed);
+        let fetch = |token| self.cloud.scaling_activities(group, token);
+        let mut activities = self.pages_until(permit, fetch, last).await.complete()?;
+        activities.sort_by_key(|activity| Reverse(activity.started_at));
+        Ok(activities)
     }
 
     /// The instance refreshes of a group, newest first.
@@ -250,6 +265,16 @@ impl Gateway {
         first: Permit,
         fetch: impl Fn(Option<String>) -> BoxFuture<'a, Result<Page<T>>>,
     ) -> Listing<T> {
+        self.pages_until(first, fetch, |_| false).await
+    }
+
+    /// Follows the token until there is none, or what is listed is enough.
+    async fn pages_until<'a, T>(
+        &self,
+        first: Permit,
+        fetch: impl Fn(Option<String>) -> BoxFuture<'a, Result<Page<T>>>,
+        enough: impl Fn(&[T]) -> bool,
+    ) -> Listing<T> {
         let api = first.0;
         let mut listing = Listing { items: Vec::new(), failed: None };
         let (mut permit, mut token) = (first, None);
@@ -258,7 +283,7 @@ impl Gateway {
                 Ok(page) => {
                     listing.items.extend(page.items);
                     let next = page.next_token.filter(|token| !token.is_empty());
-                    if next.is_none() {
+                    if next.is_none() || enough(&listing.items) {
                         return listing;
                     }
                     if next == token {

@@ -5,10 +5,11 @@ use std::{
     time::Duration,
 };
 
+use chrono::{DateTime, TimeDelta};
 use tokio::time::Instant;
 
 use crate::{
-    Clock, CloudError, ErrorClass, Gateway, Limits, Priority, Rate,
+    ActivityStatus, Clock, CloudError, ErrorClass, Gateway, Limits, Priority, Rate, ScalingActivity,
     testing::{Counter, FakeCloud, LeaseUntil, TokioClock, Upset, gateway, group, pass, set_desired},
 };
 
@@ -135,6 +136,39 @@ async fn a_parameter_is_accepted_only_if_it_holds_an_image_id() {
     }
 }
 
+/// AWS lists activities in progress first: many drains fill its first pages.
+#[tokio::test(start_paused = true)]
+async fn scaling_activities_are_listed_until_there_are_enough() {
+    let (cloud, counter) = (FakeCloud::new(), Arc::new(Counter::default()));
+    let gateway = gateway(cloud.clone(), counter, TokioClock::start());
+    let start = DateTime::UNIX_EPOCH;
+    let activity = |(index, status): (i64, &str)| ScalingActivity {
+        id: index.to_string(),
+        status: ActivityStatus::parse(status),
+        status_message: None,
+        description: None,
+        cause: String::new(),
+        zone: None,
+        subnet: None,
+        started_at: start + TimeDelta::seconds(index),
+    };
+    let listed = (0..1_200).map(|index| (index, if index < 5 { "InProgress" } else { "Failed" }));
+    {
+        let mut world = cloud.world();
+        world.activities.insert("g".to_owned(), listed.map(activity).collect());
+        world.page = 3;
+    }
+    let is_finished =
+        |listed: &[ScalingActivity]| listed.iter().any(|activity| activity.status.is_finished());
+    let read = gateway.scaling_activities("g", is_finished).await.unwrap();
+    let ids: Vec<&str> = read.iter().map(|activity| activity.id.as_str()).collect();
+    assert_eq!(ids, ["5", "4", "3", "2", "1", "0"], "two pages, newest first");
+    assert_eq!(cloud.count("DescribeScalingActivities"), 2);
+    cloud.world().page = 50;
+    let read = gateway.scaling_activities("g", |_| false).await.unwrap();
+    assert_eq!(read.len(), 1_000, "these are enough");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_failed_page_fails_the_listing() {
     let (cloud, counter) = (FakeCloud::new(), Arc::new(Counter::default()));
@@ -158,7 +192,7 @@ async fn a_throttled_call_slows_everybody_down() {
     cloud.upset("DescribeAutoScalingGroups", [Upset::Fail(throttled)]);
     gateway.groups(&["a".to_owned()]).await.unwrap_err();
     let started = Instant::now();
-    gateway.scaling_activities("a").await.unwrap();
+    gateway.scaling_activities("a", |_| true).await.unwrap();
     assert!(started.elapsed() >= Duration::from_millis(1900), "half the pace: {:?}", started.elapsed());
 }
 

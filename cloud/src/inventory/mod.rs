@@ -393,12 +393,16 @@ impl Inventory {
         self.lookups.account(&self.gateway).await
     }
 
-    /// The newest scaling activities of a group, newest first; read each time.
+    /// The newest scaling activities of a group, newest first, as many pages as are `enough`; read each time.
     ///
     /// # Errors
     /// As the read.
-    pub async fn scaling_activities(&self, group: &str) -> Result<Vec<ScalingActivity>> {
-        self.gateway.scaling_activities(group).await
+    pub async fn scaling_activities(
+        &self,
+        group: &str,
+        enough: impl Fn(&[ScalingActivity]) -> bool,
+    ) -> Result<Vec<ScalingActivity>> {
+        self.gateway.scaling_activities(group, enough).await
     }
 
     /// Whether the background reads succeed: the last error if they keep failing, or fail for a reason that only a user can

@@ -82,6 +82,7 @@ pub(crate) struct World {
     pub(crate) hooks: BTreeMap<String, Vec<LifecycleHook>>,
     pub(crate) templates: BTreeMap<String, (LaunchTemplate, Vec<LaunchTemplateVersion>)>,
     pub(crate) refreshes: BTreeMap<String, Vec<InstanceRefresh>>,
+    pub(crate) activities: BTreeMap<String, Vec<ScalingActivity>>,
     pub(crate) subnets: Vec<Subnet>,
     pub(crate) images: BTreeMap<String, Image>,
     /// Sizes in GiB.
@@ -255,8 +256,12 @@ impl Cloud for FakeCloud {
         self.call("DescribeLifecycleHooks", vec![group.to_owned()], effect, || Some(vec![])).await
     }
 
-    async fn scaling_activities(&self, group: &str) -> Result<Vec<ScalingActivity>> {
-        self.call("DescribeScalingActivities", vec![group.to_owned()], |_| Ok(vec![]), || None).await
+    async fn scaling_activities(&self, group: &str, token: Option<String>) -> Result<Page<ScalingActivity>> {
+        let effect = |world: &mut World| {
+            let found = world.activities.get(group).cloned().unwrap_or_default();
+            Ok(world.paged(&found, token.as_ref()))
+        };
+        self.call("DescribeScalingActivities", vec![group.to_owned()], effect, || None).await
     }
 
     async fn instance_refreshes(&self, group: &str, token: Option<String>) -> Result<Page<InstanceRefresh>> {

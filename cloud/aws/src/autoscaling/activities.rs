@@ -1,39 +1,30 @@
 //! Scaling activities: why launches fail and instances terminate.
 
-use std::cmp::Reverse;
-
 use aws_sdk_autoscaling::{
     Client,
     types::{Activity, ScalingActivityStatusCode},
 };
-use capasg_cloud::{ActivityStatus, Result, ScalingActivity, zone_and_subnet};
+use capasg_cloud::{ActivityStatus, Page, Result, ScalingActivity, zone_and_subnet};
 
 use crate::{call::call, message, time::instant};
 
-/// A page with finished activities is enough to see what fails now.
+/// So many are mostly enough to see what fails now.
 const MAX_ACTIVITIES: i32 = 50;
-/// At most this many pages of activities in progress are skipped.
-const MAX_PAGES: usize = 4;
 
-/// `DescribeScalingActivities`, newest first. AWS lists those in progress before, which may fill pages: a large instance
-/// refresh terminates many instances at the same time.
-pub(crate) async fn describe(client: &Client, group: &str) -> Result<Vec<ScalingActivity>> {
-    let api = "DescribeScalingActivities";
-    let (mut listed, mut token): (Vec<Activity>, Option<String>) = (Vec::new(), None);
-    for _ in 0..MAX_PAGES {
-        let request = client
-            .describe_scaling_activities()
-            .auto_scaling_group_name(group)
-            .max_records(MAX_ACTIVITIES)
-            .set_next_token(token);
-        let reply = call(api, request.send()).await?;
-        token = reply.next_token().map(str::to_owned);
-        listed.extend(reply.activities.unwrap_or_default());
-        let is_finished = |activity: &Activity| activity.end_time().is_some();
-        if token.is_none() || listed.iter().any(is_finished) {
-            break;
-        }
-    }
+/// `DescribeScalingActivities`: those in progress, then the others, newest first.
+pub(crate) async fn describe(
+    client: &Client,
+    group: &str,
+    token: Option<String>,
+) -> Result<Page<ScalingActivity>> {
+    let request = client
+        .describe_scaling_activities()
+        .auto_scaling_group_name(group)
+        .max_records(MAX_ACTIVITIES)
+        .set_next_token(token);
+    let reply = call("DescribeScalingActivities", request.send()).await?;
+    let next_token = reply.next_token().map(str::to_owned);
+    let listed = reply.activities.unwrap_or_default();
     let mut denied = listed.iter().filter_map(Activity::status_message).filter_map(message::encoded_details);
     if let Some(encoded_message) = denied.next() {
         tracing::info!(
@@ -42,9 +33,7 @@ pub(crate) async fn describe(client: &Client, group: &str) -> Result<Vec<Scaling
             "AWS denied a launch: aws sts decode-authorization-message shows the policy that denies it"
         );
     }
-    let mut activities: Vec<ScalingActivity> = listed.iter().filter_map(activity).collect();
-    activities.sort_by_key(|activity| Reverse(activity.started_at));
-    Ok(activities)
+    Ok(Page { items: listed.iter().filter_map(activity).collect(), next_token })
 }
 
 /// An activity; `None` without an id or a start, since it could not be identified or ordered.

@@ -40,7 +40,7 @@ async fn call_everything(replay: &Replay) -> Result<usize> {
         cloud.account().await.err(),
         cloud.groups(&one, None).await.err(),
         cloud.lifecycle_hooks("x").await.err(),
-        cloud.scaling_activities("x").await.err(),
+        cloud.scaling_activities("x", None).await.err(),
         cloud.instance_refreshes("x", None).await.err(),
         cloud.instances(&one, None).await.err(),
         cloud.instance_types(&one, None).await.err(),

@@ -46,7 +46,7 @@ async fn a_pool_lives_and_ends() -> Result<()> {
         assert_eq!((&instance.template, instance.health), (&Some((id.clone(), 1)), HealthStatus::Healthy));
         assert!(instance.protected && group.zones.contains(&instance.zone));
     }
-    let activities = cloud.scaling_activities(GROUP).await?;
+    let activities = cloud.scaling_activities(GROUP, None).await?.items;
     assert_eq!(activities.len(), 3);
     assert!(
         activities.iter().all(|activity| activity.status == ActivityStatus::Successful),

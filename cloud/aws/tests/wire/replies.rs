@@ -196,16 +196,16 @@ async fn hooks_and_activities_are_read() -> Result<()> {
     ];
     let result = format!("<Activities>{}</Activities>", listed.concat());
     let reply = Reply::result("DescribeScalingActivities", &result);
-    let activities = Replay::new([reply]).cloud().scaling_activities("g").await?;
+    let activities = Replay::new([reply]).cloud().scaling_activities("g", None).await?.items;
     let ids: Vec<_> = activities.iter().map(|a| (a.id.as_str(), a.status.as_str())).collect();
-    assert_eq!(ids, [("newest", "Failed"), ("running", "InProgress"), ("oldest", "CodeOfTomorrow")]);
-    let newest = &activities[0];
+    assert_eq!(ids, [("running", "InProgress"), ("newest", "Failed"), ("oldest", "CodeOfTomorrow")]);
+    let newest = &activities[1];
     assert_eq!(newest.started_at.to_rfc3339(), "2026-05-01T11:00:00.250+00:00");
     let words = newest.status_message.as_deref();
     assert_eq!(words, Some("We currently do not have sufficient m5.large capacity."));
     assert_eq!(newest.description.as_deref(), Some("Launching a new EC2 instance"));
     assert_eq!((newest.zone.as_deref(), newest.subnet.as_deref()), (Some("eu-west-1a"), Some("subnet-1")));
-    assert_eq!((&activities[1].zone, &activities[1].subnet), (&None, &None));
+    assert_eq!((&activities[0].zone, &activities[0].subnet), (&None, &None));
     Ok(())
 }
 

@@ -159,8 +159,8 @@ async fn images_parameters_and_the_account_are_kept() {
     }
     let counts = ["DescribeImages", "GetParameter", "GetCallerIdentity"].map(|api| cloud.count(api));
     assert_eq!(counts, [2, 1, 1]);
-    inventory.scaling_activities("a").await.unwrap();
-    inventory.scaling_activities("a").await.unwrap();
+    inventory.scaling_activities("a", |_| true).await.unwrap();
+    inventory.scaling_activities("a", |_| true).await.unwrap();
     assert_eq!(cloud.count("DescribeScalingActivities"), 2, "these are always read");
 }
 

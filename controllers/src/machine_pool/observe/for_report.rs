@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use capasg_cloud::{Inventory, ScalingActivity, TerminationCause};
 
 use crate::Context;
+use crate::machine_pool::model::memory::launch_watch::show_launches;
 use crate::machine_pool::model::{Observation, ReportNeeds, ReportReads};
 
 /// Reads what report requires. A failure is reported as well.
@@ -21,7 +22,7 @@ pub async fn read_for_report(
     let group = &facts.desired.group;
     let mut reads = ReportReads { queue: Some(inventory.queue()), ..ReportReads::default() };
     if needs.launch_activities {
-        let read = inventory.scaling_activities(group).await;
+        let read = inventory.scaling_activities(group, show_launches).await;
         if let Err(error) = &read {
             tracing::warn!(api = error.api, code = %error.code, error_message = %error.message, "failed to read the scaling activities");
         }
@@ -44,10 +45,11 @@ async fn termination_causes(
     group: &str,
     instances: &[String],
 ) -> BTreeMap<String, TerminationCause> {
-    let activities = inventory.scaling_activities(group).await.unwrap_or_default();
-    let cause = |id: &String| {
-        let terminates = |activity: &&ScalingActivity| activity.is_termination_of(id);
-        activities.iter().find(terminates).map_or(TerminationCause::Unknown, TerminationCause::of)
+    let of = |id: &String, listed: &[ScalingActivity]| {
+        listed.iter().find(|activity| activity.is_termination_of(id)).map(TerminationCause::of)
     };
+    let enough = |listed: &[ScalingActivity]| instances.iter().all(|id| of(id, listed).is_some());
+    let activities = inventory.scaling_activities(group, enough).await.unwrap_or_default();
+    let cause = |id: &String| of(id, &activities).unwrap_or(TerminationCause::Unknown);
     instances.iter().map(|id| (id.clone(), cause(id))).collect()
 }

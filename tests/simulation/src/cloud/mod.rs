@@ -204,24 +204,13 @@ impl Cloud for SimulatedCloud {
         Ok(replies::listing(&reply, "LifecycleHooks", replies::hook).items)
     }
 
-    async fn scaling_activities(&self, group: &str) -> Result<Vec<ScalingActivity>> {
-        // As the adapter of AWS: pages of activities in progress are skipped.
-        let (mut activities, mut token) = (Vec::new(), None);
-        for _ in 0..4 {
-            let params = Tree::new()
-                .with("AutoScalingGroupName", group)
-                .with("MaxRecords", 50)
-                .with_opt("NextToken", token);
-            let reply = self.call(Service::AutoScaling, "DescribeScalingActivities", params).await?;
-            activities.extend(replies::listing(&reply, "Activities", replies::activity).items);
-            token = replies::token(&reply);
-            let is_finished = |activity: &Tree| activity.get("EndTime").is_some();
-            if token.is_none() || reply.items_of("Activities").iter().any(is_finished) {
-                break;
-            }
-        }
-        activities.sort_by_key(|activity| std::cmp::Reverse(activity.started_at));
-        Ok(activities)
+    async fn scaling_activities(&self, group: &str, token: Option<String>) -> Result<Page<ScalingActivity>> {
+        let params = Tree::new()
+            .with("AutoScalingGroupName", group)
+            .with("MaxRecords", 50)
+            .with_opt("NextToken", token);
+        let reply = self.call(Service::AutoScaling, "DescribeScalingActivities", params).await?;
+        Ok(replies::listing(&reply, "Activities", replies::activity))
     }
 
     async fn instance_refreshes(&self, group: &str, token: Option<String>) -> Result<Page<InstanceRefresh>> {

@@ -22,7 +22,7 @@ pub enum Call {
     Account,
     Groups(Vec<String>, Token),
     LifecycleHooks(String),
-    ScalingActivities(String),
+    ScalingActivities(String, Token),
     InstanceRefreshes(String, Token),
     Instances(Vec<String>, Token),
     InstanceTypes(Vec<String>, Token),
@@ -49,7 +49,9 @@ impl Call {
             Self::Account => shown(&cloud.account().await?),
             Self::Groups(names, token) => shown(&cloud.groups(names, token.clone()).await?),
             Self::LifecycleHooks(group) => shown(&cloud.lifecycle_hooks(group).await?),
-            Self::ScalingActivities(group) => shown(&cloud.scaling_activities(group).await?),
+            Self::ScalingActivities(group, token) => {
+                shown(&cloud.scaling_activities(group, token.clone()).await?)
+            }
             Self::InstanceRefreshes(group, token) => {
                 shown(&cloud.instance_refreshes(group, token.clone()).await?)
             }
@@ -131,7 +133,11 @@ fn reads() -> Vec<Operation> {
             named().prop_map(|(own, token)| Call::Groups(own, token)),
         ),
         of(AutoScaling, "DescribeLifecycleHooks", text().prop_map(Call::LifecycleHooks)),
-        of(AutoScaling, "DescribeScalingActivities", text().prop_map(Call::ScalingActivities)),
+        of(
+            AutoScaling,
+            "DescribeScalingActivities",
+            paged().prop_map(|(group, token)| Call::ScalingActivities(group, token)),
+        ),
         of(
             AutoScaling,
             "DescribeInstanceRefreshes",

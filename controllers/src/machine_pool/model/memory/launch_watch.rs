@@ -267,12 +267,13 @@ impl LaunchWatch {
         let new_failures: Vec<LaunchBlocker> = counted.map(|failure| failure.blocker).collect();
         let listed: BTreeSet<&str> = activities.iter().map(|activity| activity.id.as_str()).collect();
         shortage.counted.retain(|id| listed.contains(id.as_str()));
-        if let Some(changed) = shortage.changed_at {
-            let tried =
-                |a: &ScalingActivity| a.is_launch() && a.status.is_finished() && a.started_at >= changed;
-            if !activities.iter().any(tried) {
-                return LaunchUpdate { new_failures, event_due: false };
-            }
+        // Those in progress may fill the listing, which then tells nothing about launches.
+        let changed = shortage.changed_at;
+        let is_later = |a: &ScalingActivity| changed.is_none_or(|changed| a.started_at >= changed);
+        if !activities.iter().any(|activity| is_finished_launch(activity) && is_later(activity)) {
+            return LaunchUpdate { new_failures, event_due: false };
+        }
+        if let Some(changed) = changed {
             failures.retain(|failure| failure.at >= changed);
             // A user waits for the result of the change, so that the same message is reported again.
             if let Some(old) = shortage.blocked.take_if(|blocked| blocked.message_at < changed) {
@@ -291,6 +292,16 @@ impl LaunchWatch {
             shortage.blocked.as_ref().is_some_and(|blocked| event_due(&mut self.published, blocked, now));
         LaunchUpdate { new_failures, event_due }
     }
+}
+
+/// Whether activities show how the last launches ended.
+#[must_use]
+pub fn show_launches(activities: &[ScalingActivity]) -> bool {
+    activities.iter().filter(|activity| is_finished_launch(activity)).count() >= RECURS_WITHIN
+}
+
+fn is_finished_launch(activity: &ScalingActivity) -> bool {
+    activity.is_launch() && activity.status.is_finished()
 }
 
 /// Whether an event is due for a blocker. Messages that name prices, zones or types change with each try.

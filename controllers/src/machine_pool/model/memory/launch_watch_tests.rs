@@ -129,6 +129,19 @@ fn p46_after_a_change_only_what_was_tried_since_counts() {
     assert_eq!(watch.blocked(), None);
 }
 
+/// AWS lists activities in progress first: drains may fill the pages that are read.
+#[test]
+fn p46_activities_in_progress_alone_do_not_end_a_report() {
+    let mut watch = failing();
+    let in_progress =
+        vec![activity("2", "InProgress", "", 300), activity("3", "WaitingForSpotInstanceId", "", 299)];
+    assert!(!show_launches(&in_progress));
+    record_read(&mut watch, in_progress, 301);
+    assert_eq!(watch.blocked().unwrap().message, CAPACITY);
+    record_read(&mut watch, vec![activity("4", "Successful", "", 310)], 320);
+    assert!(watch.blocked().is_none());
+}
+
 #[test]
 fn p46_failures_before_a_recovery_are_not_reported_again() {
     let mut watch = failing();
