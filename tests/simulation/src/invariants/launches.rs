@@ -19,13 +19,16 @@ const TRIED: TimeDelta = TimeDelta::minutes(5);
 const REPORTED: TimeDelta = TimeDelta::minutes(15);
 /// How often the activities are looked at.
 const LOOK: TimeDelta = TimeDelta::seconds(30);
+/// What shows that launches fail.
+const READS: [&str; 2] = ["DescribeAutoScalingGroups", "DescribeScalingActivities"];
 /// What somebody caused, and what was called off.
 const NO_FAILURES: [&str; 2] = ["Client.UserInitiated", "The instance was ended while it was launched."];
 
 impl Invariants {
     /// Where launches fail again and again, `ScalingHealthy` is False.
     ///
-    /// Exempt: a pool that is not reconciled, and activities that AWS does not let us read.
+    /// Exempt: a pool that is not reconciled, and activities, or the group whose instances are missing, that AWS does not let us
+    /// read: `CloudReachable` says so.
     pub(super) fn failed_launches_are_reported(&self, inner: &mut Inner, now: DateTime<Utc>) {
         if now - inner.launches.looked < LOOK {
             return;
@@ -33,8 +36,7 @@ impl Invariants {
         inner.launches.looked = now;
         for pool in inner.pools.clone() {
             let name = pool.key.name.clone();
-            let is_unread =
-                inner.failures.over(&["DescribeScalingActivities"]).is_some_and(|over| over >= now - LOOK);
+            let is_unread = inner.failures.over(&READS).is_some_and(|over| over >= now - LOOK);
             if is_unread || !self.fails_unreported(&pool, now) {
                 inner.launches.unreported.remove(&name);
                 continue;

@@ -55,6 +55,13 @@ pub(super) fn some(story: &mut Story) {
     insert_some(&KINDS, story);
 }
 
+/// What fails for longer than this has to be reported, in milliseconds.
+const LONG: i64 = 30 * 60 * 1000;
+
+fn some_long(random: &Random) -> i64 {
+    if random.chance(50) { LONG } else { 0 }
+}
+
 /// The launch template is deleted, and before or after it is created again something changes.
 fn template_gone(random: &Random, story: &mut Story) -> Acts {
     let mut acts = vec![(gap(random), Act::Field(Field::TemplateGone))];
@@ -96,7 +103,7 @@ fn deaths(random: &Random, _story: &mut Story) -> Acts {
     for _ in 0..=random.below(3) {
         acts.push((soon(random), if random.chance(30) { image_edit(random) } else { launches(random) }));
     }
-    acts.push((gap(random) * 2, Act::Field(Field::LaunchesDie(None))));
+    acts.push((gap(random) * 2 + some_long(random), Act::Field(Field::LaunchesDie(None))));
     acts
 }
 
@@ -106,7 +113,7 @@ fn hooks(random: &Random, _story: &mut Story) -> Acts {
     for _ in 0..=random.below(2) {
         acts.push((soon(random), if random.chance(30) { image_edit(random) } else { launches(random) }));
     }
-    acts.push((gap(random) * 3, Act::Field(Field::LaunchHook(false))));
+    acts.push((gap(random) * 3 + some_long(random), Act::Field(Field::LaunchHook(false))));
     acts
 }
 
@@ -238,9 +245,14 @@ pub(super) fn perform(world: &World, pool: &Pool, act: Field) {
     }
 }
 
+/// A user attaches an instance. AWS attaches none to a group that is as large as it may be: the user raises its bound first.
 fn attach(world: &World, pool: &Pool, id: &str) {
-    let params = Tree::new().with("AutoScalingGroupName", &pool.group).with("InstanceIds", vec![id]);
-    drop(world.aws(Service::AutoScaling, "AttachInstances", params));
+    let group = Tree::new().with("AutoScalingGroupName", &pool.group);
+    if let Some(full) = world.group(pool).filter(|group| group.desired >= group.max) {
+        let params = group.clone().with("MaxSize", full.desired + 1);
+        drop(world.aws(Service::AutoScaling, "UpdateAutoScalingGroup", params));
+    }
+    drop(world.aws(Service::AutoScaling, "AttachInstances", group.with("InstanceIds", vec![id])));
 }
 
 /// It is over.
