@@ -375,6 +375,9 @@ impl PoolMemory {
                 let stopped = |status: &RolloutStatus| status.ended_refresh_id.clone();
                 let (before, after) = (self.rollout.reported().and_then(stopped), rollout.and_then(stopped));
                 if before != after {
+                    if let Some(id) = before.filter(|_| rollout.is_some() && after.is_none()) {
+                        self.refreshes.withdraw_stop(&id);
+                    }
                     self.refreshes.announce_stop(after);
                 }
                 if self.rollout.reported().is_some() && rollout.is_none() {

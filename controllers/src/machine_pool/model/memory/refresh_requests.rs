@@ -17,7 +17,7 @@ pub struct RefreshRequests {
     stop: Option<DateTime<Utc>>,
     /// The one that the status reports as stopped, until a request finds it in progress.
     announced: Option<String>,
-    /// Those that were stopped since the last start: the status reports one of them.
+    /// Those that were stopped: the status reports one of them, and none once its rollout is over.
     stopped: BTreeSet<String>,
     /// Those in progress by the last listing.
     in_progress: BTreeSet<String>,
@@ -54,7 +54,7 @@ impl RefreshRequests {
         self.announced.as_deref() == Some(id)
     }
 
-    /// Whether this process stopped one since it last started one.
+    /// Whether this process stopped one.
     #[must_use]
     pub fn is_stopped(&self, id: &str) -> bool {
         self.stopped.contains(id)
@@ -85,16 +85,18 @@ impl RefreshRequests {
             such.map(|refresh| refresh.id.clone())
         };
         for id in ids(true).filter(|id| self.in_progress.contains(id)) {
-            self.seen_ended.insert(id, view.as_of);
+            // A listing may be older than the one before.
+            self.seen_ended.entry(id).or_insert(view.as_of);
         }
-        self.seen_ended.retain(|id, _| view.refreshes.iter().any(|refresh| refresh.id == *id));
+        let is_listed = |id: &String| view.refreshes.iter().any(|refresh| refresh.id == *id);
+        self.seen_ended.retain(|id, _| is_listed(id));
+        self.stopped.retain(is_listed);
         self.in_progress = ids(false).collect();
     }
 
     /// Records that a start is about to be requested: the instance refresh may have ended when the answer arrives.
     pub(super) fn request_start(&mut self, now: DateTime<Utc>) {
         (self.start, self.is_rollout_over) = (Some(now), false);
-        self.stopped.clear();
     }
 
     /// Records that a start was accepted.
@@ -116,6 +118,11 @@ impl RefreshRequests {
     /// Records that the status now reports this one as stopped.
     pub(super) fn announce_stop(&mut self, id: Option<String>) {
         self.announced = id;
+    }
+
+    /// Records that the status reports that this one continues: AWS did not receive the request to stop it.
+    pub(super) fn withdraw_stop(&mut self, id: &str) {
+        self.stopped.remove(id);
     }
 
     /// Records that a cancellation or rollback was requested, and whether it found one in progress: otherwise another
@@ -161,6 +168,11 @@ impl RefreshRequests {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use capasg_cloud::{InstanceRefresh, RefreshStatus};
+    use chrono::TimeDelta;
+
     use super::*;
 
     #[test]
@@ -176,8 +188,34 @@ mod tests {
         requests.request_stop(now, true);
         assert!(!requests.is_only_announced("r") && requests.stop == Some(now));
         requests.announce_stop(Some("other".to_owned()));
-        assert!(requests.is_stopped("r"), "the status reports another one");
         requests.request_start(now);
-        assert!(!requests.is_stopped("r"));
+        assert!(requests.is_stopped("r"), "the status reports another one");
+        requests.withdraw_stop("r");
+        assert!(!requests.is_stopped("r"), "it continues");
+    }
+
+    #[test]
+    fn an_older_listing_does_not_change_when_an_end_was_seen() {
+        let begin = DateTime::UNIX_EPOCH;
+        let mut requests = RefreshRequests::default();
+        for (seconds, status) in [(0, "InProgress"), (10, "Failed"), (15, "InProgress"), (30, "Failed")] {
+            let refresh = InstanceRefresh {
+                id: "r".to_owned(),
+                status: RefreshStatus::parse(status),
+                reason: None,
+                started_at: None,
+                ended_at: None,
+                percentage: None,
+                to_update: None,
+                min_healthy_percentage: None,
+                desired: None,
+                rollback_reason: None,
+            };
+            let as_of = begin + TimeDelta::seconds(seconds);
+            requests.observe(&RefreshesView { refreshes: Arc::new(vec![refresh]), as_of });
+        }
+        assert_eq!(requests.seen_ended_at("r"), Some(begin + TimeDelta::seconds(10)));
+        requests.observe(&RefreshesView { refreshes: Arc::default(), as_of: begin + TimeDelta::hours(1) });
+        assert_eq!(requests.seen_ended_at("r"), None, "AWS lists it no more");
     }
 }

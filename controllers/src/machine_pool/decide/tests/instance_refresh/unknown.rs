@@ -1,8 +1,10 @@
 //! What is decided while something about an instance refresh is not known: the listing, the report, or the desired state.
 
+use capasg_cloud::CloudError;
+
 use super::*;
 use crate::kubernetes::KubeWrite;
-use crate::machine_pool::model::memory::record::{Entry, Report};
+use crate::machine_pool::model::memory::record::{Answer, Entry, Report};
 
 #[test]
 fn h3_a_rolling_update_waits_for_the_listing_if_a_refresh_may_be_in_progress() {
@@ -86,6 +88,35 @@ fn w26_an_end_that_was_seen_counts_by_the_clock_of_the_host() {
     assert!(stops(10, -15), "the clock of AWS is behind");
     assert!(!stops(-10, 5), "the clock of AWS is ahead");
     assert!(!stops(10, -30), "it ended before the return, and was listed later");
+}
+
+/// The answer to a cancellation was lost, the reason for it ended, and a user cancelled the instance refresh.
+#[test]
+fn w26_the_end_of_a_refresh_that_continued_counts() {
+    let mut stage = outdated(false);
+    followed(&mut stage, RolloutWait::Refresh);
+    let reported = stage.memory.rollout.reported().cloned().unwrap();
+    for (ended_refresh_id, counts) in [(Some("r-1".to_owned()), false), (None, true)] {
+        let rollout = RolloutStatus { ended_refresh_id, ..reported.clone() };
+        let report = Report::Status {
+            provisioned: None,
+            rollout: Some(&rollout),
+            rolling_out: true,
+            nodes: None,
+            external: false,
+        };
+        stage.memory.record(Entry::Reported(report), stage.clock);
+        if !counts {
+            let write = Write::CancelInstanceRefresh { group: stage.desired.group.clone() };
+            let error = CloudError::timed_out("CancelInstanceRefresh", "no answer");
+            stage
+                .memory
+                .record(Entry::Answered { write: &write, answer: Answer::Failed(&error) }, stage.clock);
+        }
+        listed(&mut stage, vec![refresh("Cancelled", Some(2))]);
+        let stopped = matches!(stage.plan().rollout, Some(RolloutPhase::Stopped { .. }));
+        assert_eq!(stopped, counts, "{:?}", stage.plan().rollout);
+    }
 }
 
 /// An instance that is outdated later belongs to another rollout.
