@@ -20,7 +20,7 @@ pub(crate) const DESCRIBE_INSTANCES: &str = "DescribeInstances";
 /// A listing with more pages than this does not end: 1000 pages of one item are odd, but allowed.
 const MOST_PAGES: usize = 1000;
 
-/// So many scaling activities are always enough.
+/// At most so many scaling activities are read: AWS keeps those of six weeks. A group has at most some hundred in progress.
 const MOST_ACTIVITIES: usize = 1000;
 
 /// The items of all pages, or of those before the page that failed.

@@ -8,7 +8,8 @@ use capasg_cloud::{ActivityStatus, Page, Result, ScalingActivity, zone_and_subne
 
 use crate::{call::call, message, time::instant};
 
-/// So many are mostly enough to see what fails now.
+/// The size of a page: half of what AWS allows, since most groups have few activities in progress, and the newest ones tell what
+/// fails now.
 const MAX_ACTIVITIES: i32 = 50;
 
 /// `DescribeScalingActivities`: those in progress, then the others, newest first.
@@ -17,6 +18,8 @@ pub(crate) async fn describe(
     group: &str,
     token: Option<String>,
 ) -> Result<Page<ScalingActivity>> {
+    // The newest denial is enough, once a read.
+    let is_first = token.is_none();
     let request = client
         .describe_scaling_activities()
         .auto_scaling_group_name(group)
@@ -26,7 +29,7 @@ pub(crate) async fn describe(
     let next_token = reply.next_token().map(str::to_owned);
     let listed = reply.activities.unwrap_or_default();
     let mut denied = listed.iter().filter_map(Activity::status_message).filter_map(message::encoded_details);
-    if let Some(encoded_message) = denied.next() {
+    if let Some(encoded_message) = denied.next().filter(|_| is_first) {
         tracing::info!(
             group,
             encoded_message,

@@ -192,7 +192,7 @@ impl CallSubject {
         let message = error.to_string();
         let what = match &self.instance {
             Some(id) => {
-                format!("calls to AWS have failed for 2 minutes or longer, the last one for instance {id}")
+                format!("calls to AWS have failed for 2 minutes or longer, for example for instance {id}")
             }
             None => "a call to AWS has failed for 2 minutes or longer".to_owned(),
         };

@@ -48,7 +48,11 @@ async fn termination_causes(
     let of = |id: &String, listed: &[ScalingActivity]| {
         listed.iter().find(|activity| activity.is_termination_of(id)).map(TerminationCause::of)
     };
-    let enough = |listed: &[ScalingActivity]| instances.iter().all(|id| of(id, listed).is_some());
+    // Those of instances that terminate are in progress, which AWS lists first.
+    let enough = |listed: &[ScalingActivity]| {
+        let is_past = listed.last().is_some_and(|last| last.status.is_finished());
+        is_past || instances.iter().all(|id| of(id, listed).is_some())
+    };
     let activities = inventory.scaling_activities(group, enough).await.unwrap_or_default();
     let cause = |id: &String| of(id, &activities).unwrap_or(TerminationCause::Unknown);
     instances.iter().map(|id| (id.clone(), cause(id))).collect()

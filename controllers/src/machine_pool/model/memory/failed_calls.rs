@@ -90,8 +90,8 @@ impl FailedCalls {
         repeated.filter_map(|failed| remaining(failed.at + PACED_REPEAT, now, PACED_REPEAT)).max()
     }
 
-    /// Whether an event about a failure at `now` is due: AWS rejects the call with another message than before, or the
-    /// call has failed for long enough.
+    /// Whether an event about a failure at `now` is due: AWS rejects the call with another message than before, or the call, or
+    /// calls of its kind about any instance, have failed for long enough.
     #[must_use]
     pub fn is_new(&self, write: &Write, error: &CloudError, is_rejected: bool, now: DateTime<Utc>) -> bool {
         let subjects = CallSubject::of(write);

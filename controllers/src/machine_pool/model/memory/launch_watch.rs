@@ -64,7 +64,8 @@ struct Shortage {
     changed_at: Option<DateTime<Utc>>,
     read_at: Option<DateTime<Utc>>,
     reads: u32,
-    counted: BTreeSet<String>,
+    /// The failures that were counted, by activity, with their times.
+    counted: BTreeMap<String, DateTime<Utc>>,
     blocked: Option<Blocked>,
     unread: Option<CloudError>,
 }
@@ -143,7 +144,7 @@ impl LaunchWatch {
                 changed_at: None,
                 read_at: restored.is_some().then_some(now),
                 reads: 0,
-                counted: BTreeSet::new(),
+                counted: BTreeMap::new(),
                 blocked: restored,
                 unread: None,
             }
@@ -263,10 +264,13 @@ impl LaunchWatch {
         let since = recovered.map_or(earliest, |recovered| recovered.max(earliest));
         let mut failures: Vec<LaunchFailure> =
             activities.iter().filter_map(LaunchFailure::of).filter(|failure| failure.at >= since).collect();
-        let counted = failures.iter().filter(|failure| shortage.counted.insert(failure.activity.clone()));
-        let new_failures: Vec<LaunchBlocker> = counted.map(|failure| failure.blocker).collect();
-        let listed: BTreeSet<&str> = activities.iter().map(|activity| activity.id.as_str()).collect();
-        shortage.counted.retain(|id| listed.contains(id.as_str()));
+        let is_recent = |at: DateTime<Utc>| now - at <= WINDOW;
+        let is_new = |failure: &&LaunchFailure| {
+            is_recent(failure.at) && shortage.counted.insert(failure.activity.clone(), failure.at).is_none()
+        };
+        let new_failures: Vec<LaunchBlocker> =
+            failures.iter().filter(is_new).map(|failure| failure.blocker).collect();
+        shortage.counted.retain(|_, at| is_recent(*at));
         // Those in progress may fill the listing, which then tells nothing about launches.
         let changed = shortage.changed_at;
         let is_later = |a: &ScalingActivity| changed.is_none_or(|changed| a.started_at >= changed);
