@@ -218,7 +218,7 @@ pub mod group_ready {
     /// Remedy: correct what the message of AWS names; after a correction in AWS alone, set another value of
     /// `spec.retryToken`.
     pub const REJECTED: &str = "Rejected";
-    /// A call about the group has failed for 2 minutes.
+    /// Calls about the group, or about its instances one after another, have failed for 2 minutes.
     ///
     /// Remedy: read the error in the message; the controller retries.
     pub const CALL_FAILED: &str = "CallFailed";
@@ -292,7 +292,7 @@ pub mod scaling_healthy {
     /// Remedy: correct what the message of AWS names; after a correction in AWS alone, set another value of
     /// `spec.retryToken`.
     pub const REJECTED: &str = "Rejected";
-    /// A call about capacity or a termination has failed for 2 minutes.
+    /// Calls about capacity, or about terminations one after another, have failed for 2 minutes.
     ///
     /// Remedy: read the error in the message; the controller retries.
     pub const CALL_FAILED: &str = "CallFailed";

@@ -201,7 +201,7 @@ pub mod events {
     pub const LAUNCH_FAILED: &str = "LaunchFailed";
     /// Warning: AWS rejected a call, or it cannot be sent.
     pub const CALL_REJECTED: &str = "CallRejected";
-    /// Warning: a call to AWS has failed for 2 minutes.
+    /// Warning: a call to AWS has failed for 2 minutes, or calls about instances one after another.
     pub const CALL_FAILED: &str = "CallFailed";
     /// Warning: AWS accepts a call repeatedly, but the group does not show the change.
     pub const CHANGE_WITHOUT_EFFECT: &str = "ChangeWithoutEffect";

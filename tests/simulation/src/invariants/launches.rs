@@ -1,8 +1,9 @@
 //! Launches that fail are reported.
 
 use capasg_api::{
-    conditions::{self, SCALING_HEALTHY},
+    conditions::{self, CLOUD_REACHABLE, SCALING_HEALTHY},
     names::{annotations, tags},
+    reasons::NOT_YET_REPORTED,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
@@ -19,16 +20,14 @@ const TRIED: TimeDelta = TimeDelta::minutes(5);
 const REPORTED: TimeDelta = TimeDelta::minutes(15);
 /// How often the activities are looked at.
 const LOOK: TimeDelta = TimeDelta::seconds(30);
-/// What shows that launches fail.
-const READS: [&str; 2] = ["DescribeAutoScalingGroups", "DescribeScalingActivities"];
 /// What somebody caused, and what was called off.
 const NO_FAILURES: [&str; 2] = ["Client.UserInitiated", "The instance was ended while it was launched."];
 
 impl Invariants {
     /// Where launches fail again and again, `ScalingHealthy` is False.
     ///
-    /// Exempt: a pool that is not reconciled, and activities, or the group whose instances are missing, that AWS does not let us
-    /// read: `CloudReachable` says so.
+    /// Exempt: a pool that is not reconciled, and one that reports that AWS cannot be read: `CloudReachable` is not True, or
+    /// `ScalingHealthy` is Unknown since activities cannot be read.
     pub(super) fn failed_launches_are_reported(&self, inner: &mut Inner, now: DateTime<Utc>) {
         if now - inner.launches.looked < LOOK {
             return;
@@ -36,8 +35,7 @@ impl Invariants {
         inner.launches.looked = now;
         for pool in inner.pools.clone() {
             let name = pool.key.name.clone();
-            let is_unread = inner.failures.over(&READS).is_some_and(|over| over >= now - LOOK);
-            if is_unread || !self.fails_unreported(&pool, now) {
+            if !self.fails_unreported(&pool, now) {
                 inner.launches.unreported.remove(&name);
                 continue;
             }
@@ -57,9 +55,12 @@ impl Invariants {
         }
         let Some(object) = self.api.state().pools.get(&pool.key) else { return false };
         let owner = object.annotations().get(annotations::OWNER_ID);
-        let status = &object.status;
-        let told = status.as_ref().and_then(|status| conditions::get(&status.conditions, SCALING_HEALTHY));
-        if told.is_some_and(|told| told.status == "False") {
+        let says = |type_| {
+            let status = object.status.as_ref()?;
+            conditions::get(&status.conditions, type_).filter(|told| told.reason != NOT_YET_REPORTED)
+        };
+        let is_told = |type_| says(type_).is_some_and(|told| told.status != "True");
+        if is_told(SCALING_HEALTHY) || is_told(CLOUD_REACHABLE) {
             return false;
         }
         // Those of a group of others are not the pool's.

@@ -55,7 +55,7 @@ pub(super) fn some(story: &mut Story) {
     insert_some(&KINDS, story);
 }
 
-/// What fails for longer than this has to be reported, in milliseconds.
+/// Twice the time within which what fails has to be reported, in milliseconds.
 const LONG: i64 = 30 * 60 * 1000;
 
 fn some_long(random: &Random) -> i64 {
