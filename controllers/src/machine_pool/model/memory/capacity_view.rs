@@ -22,8 +22,15 @@ pub struct RefreshProgress {
     pub id: String,
     /// `PercentageComplete`.
     pub percentage: Option<i32>,
-    /// `InstancesToUpdate`.
-    pub to_update: Option<i32>,
+}
+
+impl RefreshProgress {
+    /// Whether it is further than an earlier view. `InstancesToUpdate` tells nothing: it goes up and down while each instance
+    /// that is launched terminates, and so does the percentage.
+    #[must_use]
+    pub fn exceeds(&self, earlier: Option<&Self>) -> bool {
+        earlier.is_none_or(|earlier| earlier.id != self.id || self.percentage > earlier.percentage)
+    }
 }
 
 /// The group's capacity, as it is observed now.
@@ -68,5 +75,5 @@ impl CapacityView {
 fn refresh_progress(observed: &Observed) -> Option<RefreshProgress> {
     let refreshes = &observed.refreshes.as_ref()?.refreshes;
     let one = refreshes.iter().find(|one| one.status == RefreshStatus::InProgress)?;
-    Some(RefreshProgress { id: one.id.clone(), percentage: one.percentage, to_update: one.to_update })
+    Some(RefreshProgress { id: one.id.clone(), percentage: one.percentage })
 }

@@ -56,6 +56,7 @@ struct Shortage {
     progress_at: DateTime<Utc>,
     in_service: i32,
     is_trying: bool,
+    /// The furthest progress of an instance refresh.
     refresh: Option<RefreshProgress>,
     /// Whether no instance is missing, while an instance refresh replaces some.
     is_complete: bool,
@@ -160,15 +161,16 @@ impl LaunchWatch {
                 shortage.read_at = Some(now);
             }
         }
-        if view.in_service > shortage.in_service || view.refresh != shortage.refresh {
+        let refresh = view.refresh.as_ref().filter(|refresh| refresh.exceeds(shortage.refresh.as_ref()));
+        if view.in_service > shortage.in_service || refresh.is_some() {
             shortage.progress_at = now;
+            shortage.refresh = refresh.cloned().or(shortage.refresh.take());
             // A launch may have succeeded.
             if shortage.is_complete && shortage.blocked.is_some() {
                 shortage.read_at = Some(now);
             }
         }
         shortage.is_complete = view.in_service >= view.desired;
-        shortage.refresh.clone_from(&view.refresh);
         shortage.in_service = view.in_service;
         shortage.is_trying = view.is_trying;
         if view.live < view.desired {

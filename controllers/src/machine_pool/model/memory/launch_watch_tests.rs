@@ -197,11 +197,7 @@ fn p46_a_change_that_fails_the_same_way_is_reported_again() {
 #[test]
 fn a_refresh_without_progress_is_looked_into_although_nothing_is_missing() {
     let refreshing = |percentage| CapacityView {
-        refresh: Some(RefreshProgress {
-            id: "r".to_owned(),
-            percentage: Some(percentage),
-            to_update: Some(4),
-        }),
+        refresh: Some(RefreshProgress { id: "r".to_owned(), percentage: Some(percentage) }),
         ..seen(4)
     };
     let mut watch = LaunchWatch::default();
@@ -210,6 +206,11 @@ fn a_refresh_without_progress_is_looked_into_although_nothing_is_missing() {
     watch.observe(&refreshing(0), None, at(10));
     watch.observe(&refreshing(25), None, at(100));
     assert_eq!(watch.wait(at(100)), Some(STUCK_FOR), "it goes on");
+    // Each instance that is launched terminates.
+    for seconds in [130, 160, 190, 220, 250] {
+        watch.observe(&refreshing(0), None, at(seconds));
+        watch.observe(&refreshing(25), None, at(seconds + 10));
+    }
     watch.observe(&refreshing(25), None, at(280));
     assert!(watch.is_due(at(280)));
     record_read(&mut watch, vec![activity("1", "Failed", CAPACITY, 200)], 280);
