@@ -180,7 +180,12 @@ pub fn hand_back(input: &Input<'_>) -> (bool, Part) {
     if !input.observed.group.is_settled() || !input.fresh_group() {
         return (false, Part::needing_group());
     }
-    write_back(input, input.desired.replicas)
+    let (is_complete, mut part) = write_back(input, input.desired.replicas);
+    if is_complete {
+        // The MachinePool manages them once that is reported, which wakes nothing if the status says so already.
+        part.requeue_within(TimeDelta::zero());
+    }
+    (is_complete, part)
 }
 
 /// Copies a number to the MachinePool's replicas. Returns whether they are equal.

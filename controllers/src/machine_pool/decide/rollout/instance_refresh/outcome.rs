@@ -108,7 +108,8 @@ pub(super) fn counts(input: &Input<'_>, refresh: &InstanceRefresh) -> bool {
     let Some((started, ended)) = started.zip(refresh.ended_at) else { return false };
     // The rollout is timed by the clock of the host, the refresh by that of AWS: one that began with the rollout counts, although
     // it seems to have ended before. If this process saw it end, the clock of the host decides, unless it was set back since.
-    let began_with = refresh.started_at.is_some_and(|at| at + CLOCKS_APART >= started);
+    // One that was cancelled while it was pending has no start.
+    let began_with = refresh.started_at.unwrap_or(ended) + CLOCKS_APART >= started;
     let seen = input.memory.refreshes.seen_ended_at(&refresh.id).filter(|_| started <= input.now);
     let ended_since = match seen {
         Some(seen) => seen >= started && ended + CLOCKS_APART >= started,

@@ -119,6 +119,25 @@ fn w26_the_end_of_a_refresh_that_continued_counts() {
     }
 }
 
+/// A user cancels it before AWS starts it, and the clock of AWS is behind.
+#[test]
+fn w26_a_refresh_that_was_cancelled_while_it_was_pending_counts() {
+    let stops = |seconds| {
+        let mut stage = outdated(false);
+        followed(&mut stage, RolloutWait::Refresh);
+        let began = stage.clock - TimeDelta::minutes(1);
+        stage.memory.rollout.reported_mut().as_mut().unwrap().started_at = Some(began);
+        let ended_at = Some(began - TimeDelta::seconds(seconds));
+        listed(
+            &mut stage,
+            vec![InstanceRefresh { started_at: None, ended_at, ..refresh("Cancelled", Some(2)) }],
+        );
+        matches!(stage.plan().rollout, Some(RolloutPhase::Stopped { .. }))
+    };
+    assert!(stops(15));
+    assert!(!stops(25), "it belongs to an earlier rollout");
+}
+
 /// An instance that is outdated later belongs to another rollout.
 #[test]
 fn w26_a_refresh_of_a_rollout_that_is_over_does_not_count() {
