@@ -12,7 +12,7 @@ mod store;
 mod writes;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -71,6 +71,11 @@ pub struct Change {
     pub resource_version: String,
 }
 
+/// Whether a Machine counts as a ready replica.
+pub(crate) fn is_ready(machine: &Machine) -> bool {
+    machine.has_node() && machine.is_ready() && !machine.is_deleting()
+}
+
 /// Everything that the API server holds.
 pub(crate) struct State {
     pub(crate) ledger: Ledger,
@@ -82,6 +87,8 @@ pub(crate) struct State {
     pub(crate) secrets: Store<Secret>,
     pub(crate) configs: Store<DynamicObject>,
     pub(crate) operators: Operators,
+    /// The ready Machines of each pool as its last LIST shows them, since its reconcile began.
+    pub(crate) listed: BTreeMap<ObjectKey, BTreeSet<String>>,
     /// Pools that a delivered change concerns.
     woken: BTreeSet<ObjectKey>,
     events: Vec<(DateTime<Utc>, KubeEvent)>,
@@ -137,6 +144,7 @@ impl ApiServer {
             secrets: Store::new("Secret"),
             configs: Store::new("KubeadmConfig"),
             operators: Operators::of_an_earlier_release(),
+            listed: BTreeMap::new(),
             woken: BTreeSet::new(),
             events: Vec::new(),
             conflicts: 0,

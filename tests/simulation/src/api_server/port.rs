@@ -20,7 +20,7 @@ use chrono::TimeDelta;
 use kube::ResourceExt;
 use serde_json::Value;
 
-use super::{ApiServer, on_its_way::OnItsWay, writes};
+use super::{ApiServer, is_ready, on_its_way::OnItsWay, writes};
 use crate::{Entry, Port, journal::Moment, latency::pass};
 
 /// The API server answers any request within this time (`--request-timeout`); the client waits longer.
@@ -194,10 +194,14 @@ impl Kubernetes for ApiServer {
 
     async fn list_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<Machine>>> {
         let reply = self.arrive_list("listing Machines").await?;
-        let found = {
-            let (state, label) = (self.state(), must_format_value(&scope.machine_pool));
+        let found: Vec<Arc<Machine>> = {
+            let (mut state, label) = (self.state(), must_format_value(&scope.machine_pool));
             let all = state.machines.iter().map(|(_, machine)| machine);
-            all.filter(|machine| is_in_scope(machine, scope, &label)).cloned().collect()
+            let found: Vec<_> = all.filter(|machine| is_in_scope(machine, scope, &label)).cloned().collect();
+            let ready = found.iter().filter(|machine| is_ready(machine)).map(|machine| machine.name_any());
+            let ready = ready.collect();
+            state.listed.insert(scope.pool.clone(), ready);
+            found
         };
         Ok(reply.with(found).await)
     }

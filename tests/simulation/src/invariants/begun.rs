@@ -6,15 +6,15 @@ use capasg_api::{ASGMachineStatus, capi::Machine, names::annotations};
 use chrono::{DateTime, Utc};
 use kube::ResourceExt;
 
-use super::nodes::is_ready;
 use super::seen::begun::Begun;
 use super::state::{Inner, Invariants};
-use crate::Pool;
+use crate::{Pool, api_server::is_ready};
 
 impl Invariants {
     /// A reconcile begins: what the caches show is kept.
     pub(super) fn note_begin(&self, inner: &mut Inner, pool: &Pool, now: DateTime<Utc>) {
-        let api = self.api.state();
+        let mut api = self.api.state();
+        api.listed.remove(&pool.key);
         let own = format!("{}-i-", pool.key.name);
         let shielded = api.asg_machines.all_cached().filter(|machine| {
             machine.annotations().contains_key(annotations::DO_NOT_DISRUPT)

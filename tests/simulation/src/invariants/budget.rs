@@ -90,7 +90,7 @@ impl Invariants {
     /// Exempt: what was available within the last minute and a half and went by other hands counts as available; an
     /// instance that AWS ends already, or that its group reports as unhealthy, which AWS ends next (Auto Scaling User
     /// Guide, "Health checks for instances in an Auto Scaling group"); an instance whose Node a user deleted or whose kubelet
-    /// is down, if the caches showed that.
+    /// is down, if the caches showed that; one that was not ready when the reconcile listed Machines.
     pub(super) fn rollouts_keep_the_budget(
         &self,
         inner: &mut Inner,
@@ -107,7 +107,10 @@ impl Invariants {
         let machines = self.machines_of(&pool);
         let works =
             machines.iter().any(|(name, _, of)| *name == machine.name && of.has_node() && of.is_ready());
-        let is_known_broken = !works && !inner.begun.ready.contains(&machine.name);
+        let is_known_broken = match self.api.state().listed.get(&pool.key) {
+            Some(listed) => !listed.contains(&machine.name),
+            None => !works && !inner.begun.ready.contains(&machine.name),
+        };
         // One that did not work, or that AWS ends, takes nothing away.
         if !recently(&machine.name) || is_lost || is_unhealthy || is_known_broken {
             return;

@@ -25,6 +25,12 @@ use super::seen::limits::{UNSEEN, within_limits};
 use super::state::{Inner, Invariants};
 use crate::Pool;
 
+/// Whether another actor launched an instance and attached it. EC2 tags what a group launches with its launch template, and an
+/// instance that is attached again is as its ASGMachine records.
+pub(crate) fn is_attached(one: &InstanceDump) -> bool {
+    one.template.is_none() && !one.tags.contains_key("aws:ec2launchtemplate:id")
+}
+
 /// A Machine of a pool, with what became of its instance.
 struct Node {
     name: String,
@@ -231,7 +237,8 @@ impl Invariants {
     /// Who is shielded by `do-not-disrupt` goes only when no other is left to choose.
     ///
     /// Exempt: a Machine that was marked to go before; with `OnDelete`, where people choose; others that go by then, or that
-    /// somebody else put back into the group within the last minute and a half.
+    /// somebody else put back into the group within the last minute and a half; what another actor attached, which the next
+    /// requested change replaces (docs/users/terminations.md).
     pub(super) fn the_shielded_go_last(
         &self,
         inner: &mut Inner,
@@ -279,6 +286,7 @@ impl Invariants {
             DeletionReason::Outdated => {
                 let old = self.dump().into_iter().flat_map(|dump| dump.instances);
                 let mut old = old
+                    .filter(|one| !is_attached(one))
                     .filter(|one| image.as_ref().is_some_and(|image| *image != one.image))
                     .map(|one| one.id);
                 old.find_map(|id| {

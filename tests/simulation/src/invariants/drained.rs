@@ -32,16 +32,18 @@ const ANSWERS: [&str; 2] = ["RecordLifecycleActionHeartbeat", "DescribeAutoScali
 
 impl Invariants {
     /// Notes whose ends are ours.
-    pub(super) fn drained_notes(inner: &mut Inner, change: &Change, at: DateTime<Utc>) {
+    pub(super) fn drained_notes(&self, inner: &mut Inner, change: &Change, at: DateTime<Utc>) {
         let ours = change.by.as_deref() == Some(MANAGER);
         let group = change.group.clone().unwrap_or_default();
+        let has_hook = || self.simulator.has_hook(&self.at(&group), &group, TERMINATE_HOOK);
         match (change.action.as_str(), ours) {
             ("TerminateInstanceInAutoScalingGroup", true) => {
                 inner.drained.asked.extend(change.instances.clone());
             }
             ("DeleteAutoScalingGroup", true) => drop(inner.drained.forced.insert(group)),
-            ("DeleteLifecycleHook", false) => drop(inner.drained.unhooked.insert(group, at)),
-            ("PutLifecycleHook", _) => drop(inner.drained.unhooked.remove(&group)),
+            // Others have hooks of their own.
+            ("DeleteLifecycleHook", false) if !has_hook() => drop(inner.drained.unhooked.insert(group, at)),
+            ("PutLifecycleHook", _) if ours || has_hook() => drop(inner.drained.unhooked.remove(&group)),
             _ => {}
         }
     }

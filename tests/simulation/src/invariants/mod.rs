@@ -32,6 +32,7 @@ use capasg_cloud::Clock;
 use capasg_controllers::kubernetes::{DeletionReason, KubeWrite};
 use capasg_fake_aws::What;
 use chrono::{DateTime, TimeDelta, Utc};
+pub(crate) use disruption::is_attached;
 pub use schema::exceeded_limits;
 pub(crate) use seen::{exempt::Exemptions, limits::within_limits};
 use state::Inner;
@@ -48,7 +49,7 @@ impl Invariants {
         // What a call brings about is told before the call itself.
         for happening in &feed {
             if let What::Changed(change) = &happening.what {
-                Self::drained_notes(&mut inner, change, happening.at);
+                self.drained_notes(&mut inner, change, happening.at);
                 self.note_choice_of_others(&mut inner, change, happening.at);
             }
         }

@@ -15,20 +15,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 
 use super::state::{Inner, Invariants};
-use crate::Pool;
+use crate::{Pool, api_server::is_ready};
 
 /// What the caches show is reported within this time, whatever fails: a reconcile whose calls hang is given up after two
 /// minutes, and calls hang four times at most.
 const REPORTED: TimeDelta = TimeDelta::minutes(15);
 
-/// Whether a Machine counts as a ready replica.
-pub(super) fn is_ready(machine: &Machine) -> bool {
-    machine.has_node() && machine.is_ready() && !machine.is_deleting()
-}
-
 impl Invariants {
-    /// No reconcile reports `Running` while fewer Machines are ready than it reports as desired: at its beginning or by now,
-    /// in the caches or on the API server.
+    /// No reconcile reports `Running` while fewer Machines are ready than it reports as desired: in the caches when it
+    /// began or by now, or on the API server at any time since.
     ///
     /// Exempt: a reconcile that could not read the group, so that `NodesReady` stays as it was.
     pub(super) fn running_is_reported_with_ready_nodes(
@@ -60,6 +55,8 @@ impl Invariants {
         ready.extend(deleted.map(|(name, _)| name).filter(was_ready).cloned());
         drop(api);
         ready.extend(inner.begun.ready.iter().cloned());
+        let since = inner.budget.available.iter().filter(|(_, at)| **at >= inner.begun.at);
+        ready.extend(since.map(|(name, _)| name.clone()));
         ready.retain(|name| name.starts_with(&format!("{}-i-", own.key.name)));
         let desired = desired(status, object.spec.max_size);
         if ready.len() < desired {

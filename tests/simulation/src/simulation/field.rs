@@ -12,7 +12,7 @@ use super::{
     placement::{Kind, gap, insert_some, one, soon},
     spec::{self, IMAGES},
 };
-use crate::{Pool, Random, World, cloud::MANAGER};
+use crate::{Pool, Random, World, cloud::MANAGER, is_attached};
 
 type Acts = Vec<(i64, Act)>;
 
@@ -281,12 +281,6 @@ pub(super) fn change_for_others(world: &World, pool: &Pool) -> bool {
     };
     world.edit_pool(pool, |own| spec::apply(&mut own.spec, &edit));
     true
-}
-
-/// Whether another actor launched an instance and attached it. EC2 tags what a group launches with its launch template, and an
-/// instance that is attached again is as its ASGMachine records.
-pub(super) fn is_attached(one: &InstanceDump) -> bool {
-    one.template.is_none() && !one.tags.contains_key("aws:ec2launchtemplate:id")
 }
 
 /// Where users replace instances themselves, whoever attached an instance terminates it.

@@ -19,7 +19,7 @@ use super::{
     perform::perform,
     spec, standing,
 };
-use crate::{Pool, World};
+use crate::{Pool, World, is_attached};
 
 /// How often it is looked whether a pool is what it is to be.
 pub(super) const LOOK: TimeDelta = TimeDelta::seconds(10);
@@ -199,7 +199,7 @@ pub(super) fn lacks(world: &World, pool: &Pool) -> Option<String> {
             || !object.spec.instance_type_names().contains(&one.instance_type)
             || is_older(one)
             // The next requested change replaces what another actor attached (`change_for_others`).
-            || field::is_attached(one)
+            || is_attached(one)
     });
     if let Some(outdated) = outdated {
         return Some(format!("{} is outdated", outdated.id));
@@ -227,6 +227,10 @@ fn settles(story: &Story) -> TimeDelta {
     // That a launch template is gone is noticed within an hour, unless the pool needs it sooner.
     if story.has(is_template_gone) {
         minutes += 62;
+    }
+    // A recommendation to rebalance counts once its instance is 15 minutes old, and the rollout then takes some minutes.
+    if story.has(|act| matches!(act, Act::Recommend(_))) {
+        minutes += 25;
     }
     TimeDelta::minutes(minutes)
 }

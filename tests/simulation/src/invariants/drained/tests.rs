@@ -88,7 +88,8 @@ impl History {
             desired: (None, None),
         };
         let at = self.world.now();
-        Invariants::drained_notes(&mut self.invariants().inner(), &change, at);
+        let invariants = self.invariants();
+        invariants.drained_notes(&mut invariants.inner(), &change, at);
     }
 
     fn end(&self) -> End {

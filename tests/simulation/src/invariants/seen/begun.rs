@@ -32,7 +32,7 @@ pub(crate) struct Begun {
     pub(crate) marked: BTreeSet<String>,
     /// Its Machines with a node: who joins later may be taken for one that never did.
     pub(crate) joined: BTreeSet<String>,
-    /// Its Machines that are ready.
+    /// Its Machines that are ready by the caches.
     pub(crate) ready: BTreeSet<String>,
     /// Whether one of its ASGMachines tells that an instance refresh ends its instance.
     pub(crate) refreshed: bool,
