@@ -20,6 +20,8 @@ pub struct LaunchInputs {
 pub struct RefreshProgress {
     /// `InstanceRefreshId`.
     pub id: String,
+    /// Whether it is rolled back, which launches as well.
+    pub is_rollback: bool,
     /// `PercentageComplete`.
     pub percentage: Option<i32>,
 }
@@ -29,7 +31,10 @@ impl RefreshProgress {
     /// that is launched terminates, and so does the percentage.
     #[must_use]
     pub fn exceeds(&self, earlier: Option<&Self>) -> bool {
-        earlier.is_none_or(|earlier| earlier.id != self.id || self.percentage > earlier.percentage)
+        earlier.is_none_or(|earlier| {
+            let is_same = earlier.id == self.id && earlier.is_rollback == self.is_rollback;
+            !is_same || self.percentage > earlier.percentage
+        })
     }
 }
 
@@ -74,6 +79,48 @@ impl CapacityView {
 /// How far the instance refresh is that replaces instances now.
 fn refresh_progress(observed: &Observed) -> Option<RefreshProgress> {
     let refreshes = &observed.refreshes.as_ref()?.refreshes;
-    let one = refreshes.iter().find(|one| one.status == RefreshStatus::InProgress)?;
-    Some(RefreshProgress { id: one.id.clone(), percentage: one.percentage })
+    let replaces = [RefreshStatus::InProgress, RefreshStatus::RollbackInProgress];
+    let one = refreshes.iter().find(|one| replaces.contains(&one.status))?;
+    let is_rollback = one.status == RefreshStatus::RollbackInProgress;
+    Some(RefreshProgress { id: one.id.clone(), is_rollback, percentage: one.percentage })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use capasg_cloud::{InstanceRefresh, RefreshesView};
+
+    use super::*;
+    use crate::machine_pool::decide::testing::Stage;
+
+    fn progress(status: &str, percentage: i32) -> Option<RefreshProgress> {
+        let mut stage = Stage::new(1);
+        let refresh = InstanceRefresh {
+            id: "r".to_owned(),
+            status: RefreshStatus::parse(status),
+            reason: None,
+            started_at: None,
+            ended_at: None,
+            percentage: Some(percentage),
+            to_update: None,
+            min_healthy_percentage: None,
+            desired: None,
+            rollback_reason: None,
+        };
+        let refreshes = Arc::new(vec![refresh]);
+        stage.observed.refreshes = Some(RefreshesView { refreshes, as_of: stage.clock });
+        refresh_progress(&stage.observed)
+    }
+
+    #[test]
+    fn a_rollback_replaces_instances_as_well_and_begins_anew() {
+        let most = progress("InProgress", 60);
+        assert!(progress("InProgress", 70).unwrap().exceeds(most.as_ref()));
+        assert!(!progress("InProgress", 50).unwrap().exceeds(most.as_ref()));
+        let rollback = progress("RollbackInProgress", 10);
+        assert!(rollback.as_ref().unwrap().exceeds(most.as_ref()));
+        assert!(!progress("RollbackInProgress", 10).unwrap().exceeds(rollback.as_ref()));
+        assert_eq!(progress("Baking", 100), None, "nothing is launched any more");
+    }
 }

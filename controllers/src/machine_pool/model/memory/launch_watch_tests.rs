@@ -197,7 +197,11 @@ fn p46_a_change_that_fails_the_same_way_is_reported_again() {
 #[test]
 fn a_refresh_without_progress_is_looked_into_although_nothing_is_missing() {
     let refreshing = |percentage| CapacityView {
-        refresh: Some(RefreshProgress { id: "r".to_owned(), percentage: Some(percentage) }),
+        refresh: Some(RefreshProgress {
+            id: "r".to_owned(),
+            is_rollback: false,
+            percentage: Some(percentage),
+        }),
         ..seen(4)
     };
     let mut watch = LaunchWatch::default();
