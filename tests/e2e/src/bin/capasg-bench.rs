@@ -84,6 +84,8 @@ async fn main() -> Result<()> {
     kills(simulator, &ours, &arguments, &mut table).await?;
     edits(simulator, &pools, &arguments, &mut table).await?;
     table.push(row("peak resident memory", format!("{:.1} MB", process.status("VmHWM")?), ""));
+    // Instances that are drained need their lifecycle hook to be read, in whichever minute.
+    settled(simulator).await;
     manager.stop().await?;
     let mark = simulator.counts(&LogFilter::default()).last_sequence;
     let manager = environment.plan_manager(leading()).await?.start_ready().await?;
@@ -171,13 +173,8 @@ fn by_action(counts: &Counts) -> impl Iterator<Item = [String; 3]> {
     counts.by_action.iter().map(|(action, calls)| row(&format!("  {action}"), calls.to_string(), ""))
 }
 
-/// Watches while nothing happens.
-async fn idle(
-    simulator: &Simulator,
-    process: &Process,
-    arguments: &Arguments,
-    table: &mut Vec<[String; 3]>,
-) -> Result<()> {
+/// Waits until no change is in progress: until nothing was changed in AWS for a while.
+async fn settled(simulator: &Simulator) {
     eprintln!("waiting until no change is in progress");
     let mut last = simulator.counts(&LogFilter::default().mutations()).calls;
     let mut still = Instant::now();
@@ -188,6 +185,16 @@ async fn idle(
             (last, still) = (now, Instant::now());
         }
     }
+}
+
+/// Watches while nothing happens.
+async fn idle(
+    simulator: &Simulator,
+    process: &Process,
+    arguments: &Arguments,
+    table: &mut Vec<[String; 3]>,
+) -> Result<()> {
+    settled(simulator).await;
     eprintln!("watching for {} s", arguments.idle);
     let (cpu, begun) = (process.cpu_seconds()?, Instant::now());
     let mark = simulator.counts(&LogFilter::default()).last_sequence;
