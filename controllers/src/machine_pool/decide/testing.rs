@@ -11,9 +11,9 @@ use capasg_api::{
     pool::{ResolvedDisruption, ResolvedInstanceRefresh, ResolvedRollout},
 };
 use capasg_cloud::{
-    Capacity, Group, HealthStatus, Instance, InstanceFacts, InstanceState, LaunchTemplateData,
-    LaunchTemplateVersion, LifecycleHook, LifecycleState, MetadataOptions, PurchaseOption, RefreshesView,
-    TemplateRef, UserData, Write,
+    Capacity, Group, HealthStatus, Instance, InstanceFacts, InstanceRefresh, InstanceState,
+    LaunchTemplateData, LaunchTemplateVersion, LifecycleHook, LifecycleState, MetadataOptions,
+    PurchaseOption, RefreshStatus, RefreshesView, TemplateRef, UserData, Write,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -463,5 +463,21 @@ pub fn facts(id: &str, runs: bool) -> InstanceFacts {
         purchase: PurchaseOption::OnDemand,
         launched_at: None,
         tags: BTreeMap::new(),
+    }
+}
+
+/// An instance refresh with this status, without any other field.
+pub fn refresh(status: &str) -> InstanceRefresh {
+    InstanceRefresh {
+        id: "r".to_owned(),
+        status: RefreshStatus::parse(status),
+        reason: None,
+        started_at: None,
+        ended_at: None,
+        percentage: None,
+        to_update: None,
+        min_healthy_percentage: None,
+        desired: None,
+        rollback_reason: None,
     }
 }

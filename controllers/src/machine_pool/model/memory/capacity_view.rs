@@ -92,22 +92,11 @@ mod tests {
     use capasg_cloud::{InstanceRefresh, RefreshesView};
 
     use super::*;
-    use crate::machine_pool::decide::testing::Stage;
+    use crate::machine_pool::decide::testing::{Stage, refresh};
 
     fn progress(status: &str, percentage: i32) -> Option<RefreshProgress> {
         let mut stage = Stage::new(1);
-        let refresh = InstanceRefresh {
-            id: "r".to_owned(),
-            status: RefreshStatus::parse(status),
-            reason: None,
-            started_at: None,
-            ended_at: None,
-            percentage: Some(percentage),
-            to_update: None,
-            min_healthy_percentage: None,
-            desired: None,
-            rollback_reason: None,
-        };
+        let refresh = InstanceRefresh { percentage: Some(percentage), ..refresh(status) };
         let refreshes = Arc::new(vec![refresh]);
         stage.observed.refreshes = Some(RefreshesView { refreshes, as_of: stage.clock });
         refresh_progress(&stage.observed)

@@ -170,10 +170,10 @@ impl RefreshRequests {
 mod tests {
     use std::sync::Arc;
 
-    use capasg_cloud::{InstanceRefresh, RefreshStatus};
     use chrono::TimeDelta;
 
     use super::*;
+    use crate::machine_pool::decide::testing::refresh;
 
     #[test]
     fn a_stop_that_finds_none_in_progress_ended_none() {
@@ -199,20 +199,8 @@ mod tests {
         let begin = DateTime::UNIX_EPOCH;
         let mut requests = RefreshRequests::default();
         for (seconds, status) in [(0, "InProgress"), (10, "Failed"), (15, "InProgress"), (30, "Failed")] {
-            let refresh = InstanceRefresh {
-                id: "r".to_owned(),
-                status: RefreshStatus::parse(status),
-                reason: None,
-                started_at: None,
-                ended_at: None,
-                percentage: None,
-                to_update: None,
-                min_healthy_percentage: None,
-                desired: None,
-                rollback_reason: None,
-            };
             let as_of = begin + TimeDelta::seconds(seconds);
-            requests.observe(&RefreshesView { refreshes: Arc::new(vec![refresh]), as_of });
+            requests.observe(&RefreshesView { refreshes: Arc::new(vec![refresh(status)]), as_of });
         }
         assert_eq!(requests.seen_ended_at("r"), Some(begin + TimeDelta::seconds(10)));
         requests.observe(&RefreshesView { refreshes: Arc::default(), as_of: begin + TimeDelta::hours(1) });
