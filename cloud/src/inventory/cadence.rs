@@ -24,6 +24,9 @@ pub struct Cadence {
     pub audit: Duration,
     /// How long a requested read waits for others to share the call. Default 50 ms.
     pub coalesce: Duration,
+    /// The shortest interval between first reads of groups: pools begin to observe them one after another when the manager
+    /// starts. Default 1 s.
+    pub first_reads: Duration,
     /// How long subnets, security groups and parameters are kept. Default 10 min.
     pub lookup: Duration,
     /// How long the credentials' account and images are kept. Default 1 h.
@@ -55,6 +58,7 @@ impl Default for Cadence {
             transition: seconds(5),
             audit: seconds(3600),
             coalesce: Duration::from_millis(50),
+            first_reads: seconds(1),
             lookup: seconds(600),
             constant: seconds(3600),
             instance_type: seconds(86400),

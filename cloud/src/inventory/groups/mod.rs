@@ -34,6 +34,8 @@ pub(super) struct Table {
     transition_at: Option<Instant>,
     /// The round of the groups that are polled as without events.
     externally_scaled_at: Option<Instant>,
+    /// When the groups that were registered last are read for the first time.
+    registered_at: Option<Instant>,
     /// Events show what changes.
     events_trusted: bool,
 }
@@ -53,13 +55,25 @@ impl Table {
     }
 
     pub(super) fn register(&mut self, group: &str, now: Instant, cadence: &Cadence) {
+        let at = self.first_read(now, cadence);
         let entry = self.entries.entry(group.to_owned()).or_default();
         if !entry.registered {
             entry.registered = true;
-            entry.request_read(now + cadence.coalesce);
+            entry.request_read(at);
+            self.registered_at = Some(at);
             if self.idle_at.is_none() {
                 self.idle_at = Some(now + self.idle_interval(cadence));
             }
+        }
+    }
+
+    /// When a group that is registered now is read for the first time: with those that were registered just before.
+    fn first_read(&self, now: Instant, cadence: &Cadence) -> Instant {
+        let soon = now + cadence.coalesce;
+        match self.registered_at {
+            Some(at) if at > now => at,
+            Some(at) => soon.max(at + cadence.first_reads),
+            None => soon,
         }
     }
 

@@ -34,6 +34,25 @@ async fn a_poll_costs_one_call_per_hundred_groups() {
     }
 }
 
+/// After a start of the manager, one pool after the other is reconciled.
+#[tokio::test(start_paused = true)]
+async fn groups_that_are_registered_one_after_another_share_their_first_reads() {
+    let bench = bench();
+    for name in names(100) {
+        bench.cloud.put_group(group(&name, &["i-1"]));
+        bench.inventory.register(&name);
+        pass(Duration::from_millis(70)).await;
+    }
+    assert_eq!(bench.polls(), 7, "one a second");
+    pass(Duration::from_secs(1)).await;
+    assert_eq!(bench.polls(), 8);
+    assert!(names(100).iter().all(|name| bench.inventory.view(name).settled()));
+    pass(Duration::from_secs(5)).await;
+    bench.inventory.register("later");
+    pass(SOON).await;
+    assert_eq!(bench.polls(), 9, "no other was registered within a second");
+}
+
 #[tokio::test(start_paused = true)]
 async fn short_pages_are_followed_within_a_poll() {
     let bench = bench();

@@ -84,7 +84,7 @@ async fn main() -> Result<()> {
     kills(simulator, &ours, &arguments, &mut table).await?;
     edits(simulator, &pools, &arguments, &mut table).await?;
     table.push(row("peak resident memory", format!("{:.1} MB", process.status("VmHWM")?), ""));
-    // The reads of a fleet at rest are counted.
+    // Only the reads of a fleet at rest are to be counted.
     settled(simulator).await;
     manager.stop().await?;
     let mark = simulator.counts(&LogFilter::default()).last_sequence;

@@ -15,8 +15,8 @@ use crate::Pool;
 /// groups contains hooks, and AWS tells of no change of them. Then it is put as otherwise.
 const READ_AGAIN: TimeDelta = TimeDelta::minutes(66 + 3);
 
-/// Otherwise it is put at once, and after a start of the controller within a minute (docs/contributors/architecture.md): beside that,
-/// what a reconcile takes while calls are throttled.
+/// Otherwise it is put at once, also by a controller that starts (docs/contributors/architecture.md): beside that, what a reconcile
+/// takes while calls are throttled.
 const PUT: TimeDelta = TimeDelta::minutes(3);
 
 /// What reads and puts it.

@@ -8,17 +8,19 @@ use crate::machine_pool::model::{Input, Needs, Part};
 
 /// After a start of the controller, the hooks of all pools are read within this time, and not all at once: the calls
 /// share their rate limit with those that change something.
-const SPREAD: TimeDelta = TimeDelta::minutes(3);
+const SPREAD: TimeDelta = TimeDelta::minutes(5);
 
-/// Requires our hook if it is not known: at once if a decision depends on it, else when it is the turn of this pool. Nothing
-/// else reconciles a pool when its hook is no longer known.
+/// Requires our hook if it is not known: at once if a decision depends on it, or if no report says that the group has what
+/// the spec requests, else when it is the turn of this pool. Nothing else reconciles a pool when its hook is no longer known.
 #[must_use]
 pub fn read(input: &Input<'_>, is_required: bool) -> Part {
     if input.observed.hook.is_read() {
         return input.observed.hook_known_for.map_or_else(Part::default, Part::requeue);
     }
     let wait = turn(input).map_or(TimeDelta::zero(), |turn| turn - input.now);
-    if is_required || input.desired.previews || holds_instances(input) || wait <= TimeDelta::zero() {
+    let cannot_wait =
+        is_required || input.desired.previews || holds_instances(input) || !input.memory.drift.was_in_sync();
+    if cannot_wait || wait <= TimeDelta::zero() {
         return Part::needing(Needs { hook: true, ..Needs::default() });
     }
     Part::requeue(wait)
@@ -48,6 +50,7 @@ mod tests {
         let mut stage = Stage::new(3);
         stage.observed.hook = Known::Unread(None);
         *stage.memory.began_mut() = Some(now());
+        stage.memory.drift.set_in_sync(2, 2);
         stage
     }
 
@@ -61,11 +64,11 @@ mod tests {
             let part = read(&stage.input(), false);
             let wait = part.requeue_after.unwrap_or(TimeDelta::zero());
             assert!(part.needs.hook == (wait == TimeDelta::zero()) && wait < SPREAD);
-            turns.insert(wait.num_seconds() / 30);
+            turns.insert(wait.num_seconds() / 60);
             stage.clock = now() + wait;
             assert!(read(&stage.input(), false).needs.hook, "it is its turn");
         }
-        assert_eq!(turns.len(), 6, "in each half of three minutes");
+        assert_eq!(turns.len(), 5, "in each of five minutes");
     }
 
     #[test]
@@ -83,6 +86,9 @@ mod tests {
         stage.desired.previews = true;
         assert!(read(&stage.input(), false).needs.hook, "a preview shows it");
         stage.desired.previews = false;
+        stage.memory.drift.set_in_sync(1, 2);
+        assert!(read(&stage.input(), false).needs.hook, "no report is for this generation");
+        stage.memory.drift.set_in_sync(2, 2);
         stage.lifecycle("i-1", LifecycleState::TerminatingWait);
         assert!(stage.plan().needs.hook, "it holds an instance");
     }

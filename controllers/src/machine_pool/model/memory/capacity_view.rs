@@ -28,12 +28,18 @@ pub struct RefreshProgress {
 
 impl RefreshProgress {
     /// Whether it is further than an earlier view. `InstancesToUpdate` tells nothing: it goes up and down while each instance
-    /// that is launched terminates, and so does the percentage.
+    /// that is launched terminates, and so does the percentage. A rollback counts down ("gradually goes back down to zero
+    /// during a rollback", `PercentageComplete` in the API reference).
     #[must_use]
     pub fn exceeds(&self, earlier: Option<&Self>) -> bool {
         earlier.is_none_or(|earlier| {
             let is_same = earlier.id == self.id && earlier.is_rollback == self.is_rollback;
-            !is_same || self.percentage > earlier.percentage
+            !is_same
+                || match (earlier.percentage, self.percentage) {
+                    (Some(before), Some(now)) if self.is_rollback => now < before,
+                    (Some(before), Some(now)) => now > before,
+                    (before, now) => before.is_none() && now.is_some(),
+                }
         })
     }
 }
@@ -107,9 +113,12 @@ mod tests {
         let most = progress("InProgress", 60);
         assert!(progress("InProgress", 70).unwrap().exceeds(most.as_ref()));
         assert!(!progress("InProgress", 50).unwrap().exceeds(most.as_ref()));
-        let rollback = progress("RollbackInProgress", 10);
+        let rollback = progress("RollbackInProgress", 60);
         assert!(rollback.as_ref().unwrap().exceeds(most.as_ref()));
-        assert!(!progress("RollbackInProgress", 10).unwrap().exceeds(rollback.as_ref()));
+        for (percentage, exceeds) in [(60, false), (70, false), (40, true)] {
+            let later = progress("RollbackInProgress", percentage).unwrap();
+            assert_eq!(later.exceeds(rollback.as_ref()), exceeds, "it counts down");
+        }
         assert_eq!(progress("Baking", 100), None, "nothing is launched any more");
     }
 }

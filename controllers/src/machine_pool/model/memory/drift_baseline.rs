@@ -36,8 +36,20 @@ impl DriftBaseline {
     pub fn is_drift(&self, path: &str, desired: &str) -> bool {
         match self.agreed.get(path) {
             Some(before) => before == desired,
-            None => self.agreed.is_empty() && self.generation.is_some() && self.in_sync == self.generation,
+            None => self.agreed.is_empty() && self.was_in_sync(),
         }
+    }
+
+    /// Whether the previous leader reported the group to be in sync with the spec as it is now.
+    #[must_use]
+    pub fn was_in_sync(&self) -> bool {
+        self.generation.is_some() && self.in_sync == self.generation
+    }
+
+    /// The generation of the previous leader's report and that of the spec, for a test to set.
+    #[cfg(test)]
+    pub fn set_in_sync(&mut self, reported: i64, generation: i64) {
+        (self.in_sync, self.generation) = (Some(reported), Some(generation));
     }
 
     /// The group's bounds that this process wrote last, or found to be right.

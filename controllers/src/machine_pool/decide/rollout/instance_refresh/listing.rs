@@ -6,7 +6,7 @@ use capasg_cloud::{InstanceRefresh, RefreshStatus};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::machine_pool::decide::rollout::instance_refresh::state::State;
-use crate::machine_pool::model::{Input, LIST_LAG};
+use crate::machine_pool::model::{Input, LIST_LAG, unless_set_back};
 
 /// How often an instance refresh in progress is read.
 pub(super) const POLL: TimeDelta = TimeDelta::seconds(15);
@@ -68,7 +68,10 @@ pub(super) fn is_behind(input: &Input<'_>, since: Option<DateTime<Utc>>, lag: Ti
 /// Whether the listing is at least this old, or was never read. One that was read for this decision is as new as a
 /// listing can be, however long its request waited for the rate limit.
 pub(super) fn is_as_old_as(input: &Input<'_>, age: TimeDelta) -> bool {
-    let is_old = |as_of| !input.observed.refreshes_were_read && input.now - as_of >= age;
+    let is_old = |as_of| {
+        let is_recent = unless_set_back(as_of, input.now).is_some_and(|as_of| input.now - as_of < age);
+        !input.observed.refreshes_were_read && !is_recent
+    };
     input.observed.refreshes.as_ref().is_none_or(|view| is_old(view.as_of))
 }
 
