@@ -1,5 +1,5 @@
-//! Cuts a status to what its CRD allows. The API server rejects the whole status if one list or string is too long, and the
-//! object then has no condition at all.
+//! Cuts a status to what its CRD allows. The API server rejects the whole status if one list or string is too long or too
+//! short, and the object then has no condition at all.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -49,7 +49,8 @@ where
 }
 
 /// A status whose lists, maps and strings are as long as the CRD of the kind allows. Messages end with the number of
-/// characters that are left out; the field `omitted` of a status has the numbers of items that its lists lack.
+/// characters that are left out; the field `omitted` of a status has the numbers of items that its lists lack. What is
+/// shorter than the CRD allows, such as an empty string of AWS, is left out.
 #[must_use]
 fn fit<K>(status: K::Status) -> K::Status
 where
@@ -143,6 +144,11 @@ fn cut<'a>(schema: &'a JSONSchemaProps, value: &mut Value, omitted: &mut Omitted
             }
         }
         Value::Array(items) => {
+            if let Some(JSONSchemaPropsOrArray::Schema(item)) = &schema.items {
+                let length = items.len();
+                items.retain(|value| !is_too_short(item, value));
+                omitted.is_cut |= items.len() < length;
+            }
             if let Some(limit) = limit(schema.max_items) {
                 omitted.count(items.len(), limit);
                 items.truncate(limit);
@@ -154,6 +160,12 @@ fn cut<'a>(schema: &'a JSONSchemaProps, value: &mut Value, omitted: &mut Omitted
             }
         }
         Value::Object(members) => {
+            let length = members.len();
+            members.retain(|key, value| {
+                let property = schema.properties.as_ref().and_then(|properties| properties.get(key));
+                property.is_none_or(|property| !is_too_short(property, value))
+            });
+            omitted.is_cut |= members.len() < length;
             if let Some(limit) = limit(schema.max_properties) {
                 omitted.count(members.len(), limit);
                 let beyond: Vec<String> = members.keys().skip(limit).cloned().collect();
@@ -177,6 +189,21 @@ fn cut<'a>(schema: &'a JSONSchemaProps, value: &mut Value, omitted: &mut Omitted
     }
 }
 
+/// Whether a string is too short, or an object requires one that is.
+fn is_too_short(schema: &JSONSchemaProps, value: &Value) -> bool {
+    match value {
+        Value::String(string) => {
+            limit(schema.min_length).is_some_and(|least| string.chars().take(least).count() < least)
+        }
+        Value::Object(members) => schema.required.iter().flatten().any(|key| {
+            let property = schema.properties.as_ref().and_then(|properties| properties.get(key));
+            let required = property.zip(members.get(key));
+            required.is_some_and(|(property, value)| is_too_short(property, value))
+        }),
+        _ => false,
+    }
+}
+
 fn limit(bound: Option<i64>) -> Option<usize> {
     bound.and_then(|bound| usize::try_from(bound).ok())
 }
@@ -189,7 +216,8 @@ mod tests {
     use crate::{
         ASGMachine, ASGMachinePool, ASGMachinePoolStatus, ASGMachineStatus,
         machine::{AddressType, MachineAddress},
-        pool::{GroupStatus, SubnetStatus},
+        pool::{GroupStatus, LaunchFailureStatus, SubnetStatus},
+        time::to_kubernetes,
     };
 
     /// More of everything than the schema allows.
@@ -232,11 +260,16 @@ mod tests {
 
     #[test]
     fn what_the_lists_lack_is_counted_and_stays_counted() {
-        let subnet = |number| SubnetStatus { id: format!("subnet-{number:03}"), ..SubnetStatus::default() };
+        let availability_zone = "eu-west-1a".to_owned();
+        let subnet = |number| SubnetStatus {
+            id: format!("subnet-{number:03}"),
+            availability_zone: availability_zone.clone(),
+        };
         let status = ASGMachinePoolStatus {
             security_group_ids: (0..70).map(|number| format!("sg-{number:03}")).collect(),
             subnets: (0..300).map(subnet).collect(),
             group: Some(GroupStatus {
+                name: "group".to_owned(),
                 suspended_processes: (0..33).map(|number| number.to_string()).collect(),
                 ..GroupStatus::default()
             }),
@@ -274,6 +307,36 @@ mod tests {
             MachineAddress { address_type: AddressType::InternalIp, address: "10.0.0.1".to_owned() };
         let status = ASGMachineStatus { addresses: vec![address; 40], ..ASGMachineStatus::default() };
         assert_eq!(fit::<ASGMachine>(status).addresses.len(), 32);
+    }
+
+    #[test]
+    fn what_is_too_short_is_left_out() {
+        let subnet =
+            |id: &str, zone: &str| SubnetStatus { id: id.to_owned(), availability_zone: zone.to_owned() };
+        let failure = |message: &str| LaunchFailureStatus {
+            reason: "LaunchFailed".to_owned(),
+            message: message.to_owned(),
+            instance_type: Some("m7i.large".to_owned()),
+            availability_zone: Some(String::new()),
+            time: to_kubernetes(chrono::DateTime::UNIX_EPOCH),
+        };
+        let status = |message: &str| ASGMachinePoolStatus {
+            subnets: vec![subnet("subnet-1", ""), subnet("subnet-2", "eu-west-1b")],
+            security_group_ids: vec![String::new(), "sg-1".to_owned()],
+            last_launch_failure: Some(failure(message)),
+            version: Some(String::new()),
+            ..ASGMachinePoolStatus::default()
+        };
+        let fits = fit::<ASGMachinePool>(status("no"));
+        assert_eq!(fits.subnets, [subnet("subnet-2", "eu-west-1b")], "the zone is required");
+        assert_eq!(fits.security_group_ids, ["sg-1"]);
+        assert_eq!(fits.version, None);
+        let failure = LaunchFailureStatus { availability_zone: None, ..failure("no") };
+        assert_eq!(fits.last_launch_failure, Some(failure));
+        assert_eq!(fit::<ASGMachinePool>(status("")).last_launch_failure, None, "its message is required");
+        assert_eq!(changed::<ASGMachinePool>(status("no"), Some(&fits)), None);
+        let machine = ASGMachineStatus { failure_domain: Some(String::new()), ..ASGMachineStatus::default() };
+        assert_eq!(fit::<ASGMachine>(machine).failure_domain, None);
     }
 
     #[test]

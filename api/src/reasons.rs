@@ -115,6 +115,10 @@ pub mod launch_template_ready {
     /// same edit.
     /// See docs/users/bootstrap-data.md.
     pub const BOOTSTRAP_DATA_TOO_LARGE: &str = "BootstrapDataTooLarge";
+    /// The bootstrap data is compressed, and the image boots Windows, on which nothing decompresses user data.
+    ///
+    /// Remedy: store the data that the message names uncompressed. See docs/users/bootstrap-data.md.
+    pub const BOOTSTRAP_DATA_COMPRESSED: &str = "BootstrapDataCompressed";
     /// The image or the SSM parameter does not exist, or the parameter holds no image ID.
     ///
     /// Remedy: correct `spec.machine.image`; the image must exist in the region of the pool and be shared with its
@@ -177,7 +181,8 @@ pub mod group_ready {
     /// No MachinePool refers to the pool, which has a group with instances: `infrastructureRef` of its MachinePool was
     /// changed, or the MachinePool was deleted.
     ///
-    /// Remedy: delete the ASGMachinePool, which drains and terminates its instances, or let a MachinePool refer to it.
+    /// Remedy: delete the ASGMachinePool, which drains and terminates its instances, or let a MachinePool refer to it. If
+    /// one does, remove the owner reference that the message names.
     pub const NO_MACHINE_POOL: &str = "NoMachinePool";
     /// A guard of the namespace does not allow what the pool uses, or the pool would exceed a limit.
     ///

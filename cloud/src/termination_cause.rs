@@ -61,6 +61,7 @@ mod tests {
             zone: None,
             subnet: None,
             started_at: DateTime::UNIX_EPOCH,
+            ended_at: None,
         })
     }
 

@@ -64,6 +64,18 @@ pub fn tags_until_removed(
     all
 }
 
+/// The keys of the user's desired tags that no record among `tags` names.
+#[must_use]
+pub fn unrecorded_keys(
+    desired: &BTreeMap<String, GroupTag>,
+    tags: &BTreeMap<String, GroupTag>,
+) -> BTreeSet<String> {
+    let recorded = recorded_keys(tags);
+    let mut users = recorded_keys(desired);
+    users.retain(|key| !is_record(key) && !recorded.contains(key));
+    users
+}
+
 /// The tag that records the keys of the user's tags.
 fn record(keys: &BTreeSet<&str>) -> Option<(String, GroupTag)> {
     if keys.is_empty() {

@@ -76,6 +76,7 @@ fn stalls(conditions: &[Condition], type_: &str) -> bool {
         CLOUD_REACHABLE => &[cloud_reachable::ACCESS_DENIED],
         LAUNCH_TEMPLATE_READY => &[
             launch_template_ready::BOOTSTRAP_DATA_TOO_LARGE,
+            launch_template_ready::BOOTSTRAP_DATA_COMPRESSED,
             launch_template_ready::IMAGE_NOT_FOUND,
             launch_template_ready::IMAGE_ARCHITECTURE_MISMATCH,
             launch_template_ready::SECURITY_GROUP_NOT_FOUND,

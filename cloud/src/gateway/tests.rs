@@ -151,6 +151,7 @@ async fn scaling_activities_are_listed_until_there_are_enough() {
         zone: None,
         subnet: None,
         started_at: start + TimeDelta::seconds(index),
+        ended_at: None,
     };
     let listed = (0..1_200).map(|index| (index, if index < 5 { "InProgress" } else { "Failed" }));
     {

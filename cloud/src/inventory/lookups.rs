@@ -110,7 +110,8 @@ impl Lookups {
             let (gateway, id) = (gateway.clone(), key.clone());
             async move {
                 match gateway.snapshot_gib(&id).await {
-                    // Nothing depends on it but an early message.
+                    // A volume without a size of its own has the reported size meanwhile; else only an early message
+                    // depends on it.
                     Err(error) if error.class == ErrorClass::Denied => {
                         tracing::debug!(%error, id, "the size of the snapshot is unknown; AWS validates volumes");
                         Ok(None)
@@ -175,7 +176,16 @@ impl Lookups {
     }
 
     pub(super) fn forget_image(&self, id: &str) {
-        self.images.invalidate(&id.to_owned());
+        let id = id.to_owned();
+        let volumes = self.images.kept(&id).flatten().into_iter().flat_map(|image| image.block_devices);
+        for snapshot in volumes.filter_map(|device| device.volume?.snapshot_id) {
+            self.forget_snapshot(&snapshot);
+        }
+        self.images.invalidate(&id);
+    }
+
+    pub(super) fn forget_snapshot(&self, id: &str) {
+        self.snapshots.invalidate(&id.to_owned());
     }
 
     pub(super) fn forget_older_image(&self, id: &str, age: Duration) {

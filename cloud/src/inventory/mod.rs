@@ -296,9 +296,14 @@ impl Inventory {
         self.lookups.forget_security_groups(selector);
     }
 
-    /// The next [`Self::image`] of this ID reads again.
+    /// The next [`Self::image`] of this ID reads again, and so does [`Self::snapshot_gib`] of the snapshots of its volumes.
     pub fn forget_image(&self, id: &str) {
         self.lookups.forget_image(id);
+    }
+
+    /// The next [`Self::snapshot_gib`] of this ID reads again.
+    pub fn forget_snapshot(&self, id: &str) {
+        self.lookups.forget_snapshot(id);
     }
 
     /// The next [`Self::image`] of this ID reads again if it was read at least this long ago.

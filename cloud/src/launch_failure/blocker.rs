@@ -54,7 +54,7 @@ pub(super) const STATE_REASONS: [(&str, LaunchBlocker); 10] = [
 ];
 
 /// EC2's codes, the part before a dot where there are several of a kind. They win over phrases.
-const CODES: [(&str, LaunchBlocker); 24] = [
+const CODES: [(&str, LaunchBlocker); 25] = [
     ("InsufficientInstanceCapacity", Is::Capacity),
     ("InsufficientHostCapacity", Is::Capacity),
     ("InsufficientCapacity", Is::Capacity),
@@ -67,6 +67,7 @@ const CODES: [(&str, LaunchBlocker); 24] = [
     ("InstanceLimitExceeded", Is::Quota),
     ("MaxSpotInstanceCountExceeded", Is::Quota),
     ("InsufficientFreeAddressesInSubnet", Is::Addresses),
+    ("InsufficientCidrBlocks", Is::Addresses),
     ("PrivateIpAddressLimitExceeded", Is::Addresses),
     ("InvalidAMIID", Is::Image),
     ("InvalidAMIId", Is::Image),
@@ -83,6 +84,7 @@ const CODES: [(&str, LaunchBlocker); 24] = [
 ];
 
 /// Phrases in lower case, the more specific first: a message about a rejected template names the image, key or profile.
+/// `*` stands for at most one word, such as an instance type.
 const PHRASES: [(&str, LaunchBlocker); 36] = [
     ("user's lifecycle action", Is::Hook),
     ("client.internalerror", Is::Encryption),
@@ -100,7 +102,7 @@ const PHRASES: [(&str, LaunchBlocker); 36] = [
     ("vcpu limit", Is::Quota),
     ("request an adjustment to this limit", Is::Quota),
     ("quota", Is::Quota),
-    ("sufficient", Is::Capacity),
+    ("sufficient*capacity", Is::Capacity),
     ("no spot capacity available", Is::Capacity),
     ("not supported in your requested availability zone", Is::TypeInZone),
     ("does not match the architecture", Is::Image),
@@ -151,7 +153,7 @@ impl LaunchBlocker {
             }
         }
         let lower = message.to_ascii_lowercase();
-        PHRASES.iter().find(|(part, _)| lower.contains(part)).map_or(Self::Unknown, |(_, blocker)| *blocker)
+        PHRASES.iter().find(|(phrase, _)| has(&lower, phrase)).map_or(Self::Unknown, |(_, blocker)| *blocker)
     }
 
     /// What an answer to a call about the group means that AWS gives in the words of EC2, which validates what the group
@@ -198,6 +200,14 @@ impl LaunchBlocker {
             Self::Unknown => "Correct the cause that AWS reports",
         }
     }
+}
+
+/// Whether a message has a phrase.
+fn has(message: &str, phrase: &str) -> bool {
+    let Some((start, end)) = phrase.split_once('*') else { return message.contains(phrase) };
+    // What follows begins with the rest of the word, as in `insufficientreservedinstancecapacity`.
+    let mut after = message.match_indices(start).filter_map(|(at, found)| message.get(at + found.len()..));
+    after.any(|rest| rest.split(' ').take(3).any(|word| word.contains(end)))
 }
 
 /// The code that AWS puts before its text: after the introduction of a mixed group, or of the reason of a termination,

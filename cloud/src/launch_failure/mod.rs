@@ -33,6 +33,8 @@ pub struct LaunchFailure {
     /// The subnet, if AWS names it.
     pub subnet: Option<String>,
     /// When the launch was attempted.
+    pub started_at: DateTime<Utc>,
+    /// When it failed: a lifecycle hook that is not completed ends a launch an hour after its start, by default.
     pub at: DateTime<Utc>,
 }
 
@@ -63,7 +65,8 @@ impl LaunchFailure {
             zone: activity.zone.clone().or_else(|| zone_in(&message)),
             subnet: activity.subnet.clone().or_else(|| word_with(&message, "subnet-")),
             message,
-            at: activity.started_at,
+            started_at: activity.started_at,
+            at: activity.ended_or_started_at(),
         })
     }
 }

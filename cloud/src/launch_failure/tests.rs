@@ -170,6 +170,7 @@ fn activity(status: &str, message: &str) -> ScalingActivity {
         zone: None,
         subnet: None,
         started_at: DateTime::UNIX_EPOCH,
+        ended_at: None,
     }
 }
 
@@ -334,6 +335,36 @@ fn what_ec2_says_of_a_launch_template_is_classified_without_its_introduction() {
         Some(Is::Unknown)
     );
     assert_eq!(LaunchBlocker::of_answer("The image id '[ami-0a1b2c3d]' does not exist"), None);
+}
+
+#[test]
+fn only_what_aws_says_of_capacity_is_a_lack_of_it() {
+    for (message, blocker) in [
+        (
+            "We currently do not have sufficient capacity in the Availability Zone you requested.",
+            Is::Capacity,
+        ),
+        ("There was insufficient instance capacity.", Is::Capacity),
+        ("InsufficientReservedInstanceCapacity - None is left.", Is::Capacity),
+        ("InsufficientCidrBlocks - There are not enough free CIDR blocks in the subnet.", Is::Addresses),
+        ("Insufficient permissions to assume role nodes.", Is::Role),
+        ("Insufficient permissions: you are not authorized to perform this operation.", Is::Role),
+        ("Insufficient permissions for Capacity Reservations.", Is::Unknown),
+        ("The size of the volume is not sufficient.", Is::Unknown),
+    ] {
+        assert_eq!(LaunchBlocker::of(message), blocker, "{message}");
+    }
+}
+
+#[test]
+fn a_launch_fails_when_it_ends() {
+    let mut told = activity("Failed", TEXTS[0].0);
+    let failure = LaunchFailure::of(&told).unwrap();
+    assert_eq!((failure.started_at, failure.at), (told.started_at, told.started_at));
+    let end = told.started_at + chrono::TimeDelta::hours(1);
+    told.ended_at = Some(end);
+    let failure = LaunchFailure::of(&told).unwrap();
+    assert_eq!((failure.started_at, failure.at), (told.started_at, end));
 }
 
 #[test]

@@ -153,6 +153,9 @@ pub struct TemplateRef {
 pub struct MixedInstances {
     /// `Overrides[].InstanceType`, in order of preference.
     pub instance_types: Vec<String>,
+    /// The other members that overrides have, such as `LaunchTemplateSpecification` and `WeightedCapacity`. Writes send
+    /// overrides without them, which removes them from the group.
+    pub other_members: BTreeSet<String>,
     /// `InstancesDistribution`.
     pub distribution: InstancesDistribution,
 }

@@ -21,6 +21,8 @@ pub struct ScalingActivity {
     pub subnet: Option<String>,
     /// `StartTime`.
     pub started_at: DateTime<Utc>,
+    /// `EndTime`; none while it is in progress.
+    pub ended_at: Option<DateTime<Utc>>,
 }
 
 impl ScalingActivity {
@@ -28,6 +30,18 @@ impl ScalingActivity {
     #[must_use]
     pub fn is_launch(&self) -> bool {
         self.description.as_deref().is_some_and(|text| text.starts_with("Launching"))
+    }
+
+    /// Whether it launched an instance, or failed to.
+    #[must_use]
+    pub fn is_finished_launch(&self) -> bool {
+        self.is_launch() && self.status.is_finished()
+    }
+
+    /// When it ended; when it started, if AWS reports no end.
+    #[must_use]
+    pub fn ended_or_started_at(&self) -> DateTime<Utc> {
+        self.ended_at.unwrap_or(self.started_at)
     }
 
     /// Whether it terminates `instance`.
@@ -81,10 +95,26 @@ impl ActivityStatus {
     }
 }
 
-/// The zone and the subnet in `Details` of a scaling activity, which is JSON in a string.
+/// The zone and the subnet in `Details` of a scaling activity, which is JSON in a string. An empty string names neither.
 #[must_use]
 pub fn zone_and_subnet(details: &str) -> (Option<String>, Option<String>) {
     let details: serde_json::Value = serde_json::from_str(details).unwrap_or_default();
-    let text = |key: &str| details.get(key).and_then(serde_json::Value::as_str).map(str::to_owned);
+    let value = |key: &str| details.get(key).and_then(serde_json::Value::as_str);
+    let text = |key: &str| value(key).filter(|text| !text.is_empty()).map(str::to_owned);
     (text("Availability Zone"), text("Subnet ID"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_zone_is_none() {
+        let details = r#"{"Subnet ID":"subnet-1","Availability Zone":""}"#;
+        assert_eq!(zone_and_subnet(details), (None, Some("subnet-1".to_owned())));
+        let details = r#"{"Subnet ID":"","Availability Zone":"eu-west-1a"}"#;
+        assert_eq!(zone_and_subnet(details), (Some("eu-west-1a".to_owned()), None));
+        assert_eq!(zone_and_subnet("{}"), (None, None));
+        assert_eq!(zone_and_subnet(""), (None, None));
+    }
 }

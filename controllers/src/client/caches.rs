@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use capasg_api::{
     ASGGuard, ASGIdentity, ASGMachine, ASGMachinePool,
     capi::{Cluster, Machine, MachinePool, pool_owner_of_machine},
-    names::{labels, must_format_value},
+    names::labels,
 };
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{
@@ -63,6 +63,18 @@ impl Caches {
         self.machine_pools.get(&ObjectRef::new(&key.name).within(&key.namespace))
     }
 
+    /// The MachinePools of a namespace.
+    #[must_use]
+    pub fn machine_pools_of(&self, namespace: &str) -> Vec<Arc<MachinePool>> {
+        self.machine_pools.state_filter(|owner| owner.metadata.namespace.as_deref() == Some(namespace))
+    }
+
+    /// A Machine.
+    #[must_use]
+    pub fn machine(&self, key: &ObjectKey) -> Option<Arc<Machine>> {
+        self.machines.get(&ObjectRef::new(&key.name).within(&key.namespace))
+    }
+
     /// A Cluster.
     #[must_use]
     pub fn cluster(&self, key: &ObjectKey) -> Option<Arc<Cluster>> {
@@ -105,18 +117,17 @@ impl Caches {
     /// The Machines of a pool, by the labels that core sets.
     #[must_use]
     pub fn machines(&self, scope: &PoolScope) -> Vec<Arc<Machine>> {
-        let pool = must_format_value(&scope.machine_pool);
-        let group = ObjectKey::new(&scope.pool.namespace, &pool);
-        let found = self
-            .machines_of
-            .objects_of(&group)
-            .into_iter()
-            .filter_map(|key| self.machines.get(&ObjectRef::new(&key.name).within(&key.namespace)));
-        let belongs = |machine: &Arc<Machine>| {
-            let label = |key: &str| machine.labels().get(key);
-            label(labels::POOL_NAME) == Some(&pool) && label(labels::CLUSTER_NAME) == Some(&scope.cluster)
+        let labelled = |name: &String| {
+            let group = ObjectKey::new(&scope.pool.namespace, name);
+            // The index keeps what an object belonged to before.
+            let belongs = |machine: &Arc<Machine>| {
+                let label = |key: &str| machine.labels().get(key);
+                label(labels::POOL_NAME) == Some(name) && label(labels::CLUSTER_NAME) == Some(&scope.cluster)
+            };
+            let found = self.machines_of.objects_of(&group).into_iter().filter_map(|key| self.machine(&key));
+            found.filter(belongs).collect::<Vec<_>>()
         };
-        found.filter(belongs).collect()
+        scope.pool_names.iter().flat_map(labelled).collect()
     }
 
     /// The resourceVersion of a bootstrap Secret.

@@ -18,7 +18,11 @@ use capasg_api::{
     names::{is_object_name, labels},
 };
 use k8s_openapi::{ByteString, api::core::v1::Secret};
-use kube::{Api, Client, ResourceExt, api::ListParams, core::Selector};
+use kube::{
+    Api, Client, ResourceExt,
+    api::ListParams,
+    core::{Expression, Selector},
+};
 use serde_json::Value;
 
 pub use access::Namespaces;
@@ -66,6 +70,10 @@ impl Kubernetes for ApiServer {
         self.caches.machine_pool(key)
     }
 
+    fn machine_pools_of(&self, namespace: &str) -> Vec<Arc<MachinePool>> {
+        self.caches.machine_pools_of(namespace)
+    }
+
     fn cluster(&self, key: &ObjectKey) -> Option<Arc<Cluster>> {
         self.caches.cluster(key)
     }
@@ -76,6 +84,10 @@ impl Kubernetes for ApiServer {
 
     fn deleting_asg_machines(&self) -> Vec<Arc<ASGMachine>> {
         self.caches.deleting_asg_machines()
+    }
+
+    fn machine(&self, key: &ObjectKey) -> Option<Arc<Machine>> {
+        self.caches.machine(key)
     }
 
     fn machines(&self, scope: &PoolScope) -> Vec<Arc<Machine>> {
@@ -191,6 +203,27 @@ impl AccessSource for ApiServer {
 }
 
 fn by_labels(scope: &PoolScope) -> ListParams {
-    let selector: Selector = labels::of_machine(&scope.cluster, &scope.machine_pool).into_iter().collect();
+    let cluster = Expression::Equal(labels::CLUSTER_NAME.to_owned(), scope.cluster.clone());
+    let pool = Expression::In(labels::POOL_NAME.to_owned(), scope.pool_names.clone());
+    let selector: Selector = [cluster, pool].into_iter().collect();
     ListParams::default().labels_from(&selector)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Rules: D3
+    #[test]
+    fn d3_a_list_has_the_machines_of_earlier_machine_pools() {
+        let scope = PoolScope {
+            pool: ObjectKey::new("ns", "p"),
+            cluster: "c".to_owned(),
+            pool_names: ["new", "old"].map(str::to_owned).into(),
+        };
+        assert_eq!(
+            by_labels(&scope).label_selector.as_deref(),
+            Some("cluster.x-k8s.io/cluster-name=c,cluster.x-k8s.io/pool-name in (new,old)")
+        );
+    }
 }

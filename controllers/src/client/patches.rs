@@ -4,7 +4,7 @@
 use capasg_api::{
     ASGMachine, ASGMachinePool,
     capi::{Machine, MachinePool},
-    names::{FIELD_MANAGER, annotations, finalizers},
+    names::{FIELD_MANAGER, annotations, finalizers, labels},
 };
 use chrono::SecondsFormat;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -97,7 +97,9 @@ pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -
         KubeWrite::AnnotateDesiredState { machine, uid, record } => {
             patch.annotate::<ASGMachine>(machine, uid, annotations::DESIRED_STATE, json!(record)).await
         }
-        KubeWrite::RestoreAsgMachine { machine, uid, owner } => patch.restore(machine, uid, owner).await,
+        KubeWrite::RestoreAsgMachine { machine, uid, owner, pool_name } => {
+            patch.restore(machine, uid, owner, pool_name.as_ref()).await
+        }
         KubeWrite::RemoveAsgMachineFinalizer { machine, uid, .. } => patch.release(machine, uid).await,
         KubeWrite::AnnotateDeleteMachine { machine, uid, annotated } => {
             let value = if *annotated { json!(SCALE_IN_VALUE) } else { Value::Null };
@@ -136,8 +138,14 @@ impl Patcher<'_> {
         self.api::<ASGMachine>(key).get_metadata(&key.name).await.map_err(|e| self.failed(&e))
     }
 
-    /// Adds the reference to its pool and our finalizer to an ASGMachine.
-    async fn restore(&self, key: &ObjectKey, uid: &str, owner: &OwnerReference) -> Result<Option<String>> {
+    /// Adds the reference to its pool and our finalizer to an ASGMachine, and sets its label for the MachinePool.
+    async fn restore(
+        &self,
+        key: &ObjectKey,
+        uid: &str,
+        owner: &OwnerReference,
+        pool_name: Option<&String>,
+    ) -> Result<Option<String>> {
         let found = self.metadata_of(key).await?;
         let mut owners = found.owner_references().to_vec();
         if !owners.iter().any(|one| one.uid == owner.uid) {
@@ -148,9 +156,12 @@ impl Patcher<'_> {
             finalizers.push(finalizers::MACHINE.to_owned());
         }
         let version = found.resource_version();
-        let body = json!({"metadata": {
+        let mut body = json!({"metadata": {
             "uid": uid, "resourceVersion": version, "ownerReferences": owners, "finalizers": finalizers,
         }});
+        if let Some(name) = pool_name {
+            body["metadata"]["labels"] = json!({labels::POOL_NAME: name});
+        }
         self.merge::<ASGMachine>(key, &body).await
     }
 

@@ -6,7 +6,7 @@ mod error;
 mod membership;
 mod write;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use async_trait::async_trait;
 use capasg_api::{
@@ -39,8 +39,8 @@ pub struct PoolScope {
     pub pool: ObjectKey,
     /// Name of the Cluster.
     pub cluster: String,
-    /// Name of the owner MachinePool.
-    pub machine_pool: String,
+    /// The values of their label `cluster.x-k8s.io/pool-name`: of the owner MachinePool, and of those before it.
+    pub pool_names: BTreeSet<String>,
 }
 
 /// The API server as the controllers see it.
@@ -50,12 +50,16 @@ pub trait Kubernetes: AccessSource {
     fn pool(&self, key: &ObjectKey) -> Option<Arc<ASGMachinePool>>;
     /// A MachinePool from the cache.
     fn machine_pool(&self, key: &ObjectKey) -> Option<Arc<MachinePool>>;
+    /// The MachinePools of a namespace in the cache.
+    fn machine_pools_of(&self, namespace: &str) -> Vec<Arc<MachinePool>>;
     /// A Cluster from the cache.
     fn cluster(&self, key: &ObjectKey) -> Option<Arc<Cluster>>;
     /// The ASGMachines of a pool (by owner reference) from the cache.
     fn asg_machines(&self, pool: &ObjectKey) -> Vec<Arc<ASGMachine>>;
     /// The ASGMachines in the cache that are being deleted, of any pool.
     fn deleting_asg_machines(&self) -> Vec<Arc<ASGMachine>>;
+    /// A Machine from the cache.
+    fn machine(&self, key: &ObjectKey) -> Option<Arc<Machine>>;
     /// The Machines of a pool (by labels) from the cache.
     fn machines(&self, scope: &PoolScope) -> Vec<Arc<Machine>>;
     /// The resourceVersion of a Secret in the cache.

@@ -133,6 +133,7 @@ pub enum KubeWrite {
         record: String,
     },
     /// The reference to its pool and our finalizer of an ASGMachine that lost either: tools that restore backups remove both.
+    /// Or its label for the MachinePool, if another one refers to the pool now.
     RestoreAsgMachine {
         /// The ASGMachine.
         machine: ObjectKey,
@@ -140,6 +141,8 @@ pub enum KubeWrite {
         uid: String,
         /// The reference to its pool.
         owner: OwnerReference,
+        /// The label `cluster.x-k8s.io/pool-name`; `None` leaves it as it is.
+        pool_name: Option<String>,
     },
     /// Removes our finalizer from an ASGMachine: its instance has terminated, or is no longer managed.
     RemoveAsgMachineFinalizer {
@@ -246,7 +249,7 @@ impl KubeWrite {
                 format!("recording the desired state on ASGMachine {machine}")
             }
             Self::RestoreAsgMachine { machine, .. } => {
-                format!("restoring owner reference and finalizer of ASGMachine {machine}")
+                format!("restoring owner reference, label and finalizer of ASGMachine {machine}")
             }
             Self::RemoveAsgMachineFinalizer { machine, .. } => {
                 format!("removing the finalizer from ASGMachine {machine}")

@@ -40,7 +40,7 @@ pub async fn reconcile(context: &Context, key: &ObjectKey) -> Result<Requeue, Re
             continue;
         }
         // What passes while the report is written is due as well.
-        let nodes = next_timeout(&observation, &decision.plan, context.clock.now());
+        let nodes = next_timeout(&observation, &decision.plan, memory, context.clock.now());
         if !observation.is_paused() {
             report(context, &observation, &decision, &acted, memory).await?;
         }

@@ -51,7 +51,9 @@ impl Requeue {
         }
         let shortest = if failed.is_empty() { SHORTEST } else { SHORTEST_WHILE_ONE_FAILS };
         let missing = (!plan.needs.is_empty()).then_some(MISSING_FACTS);
-        let unresolved = (!observation.references.findings.is_empty()).then_some(MISSING_REFERENCES);
+        let references = &observation.references;
+        let is_unresolved = !references.findings.is_empty() || references.update_problem.is_some();
+        let unresolved = is_unresolved.then_some(MISSING_REFERENCES);
         let launches = memory.launches.wait(now);
         let types = memory.instance_types.wait(now);
         let rejected = memory.failed_calls.next_try(now);

@@ -44,6 +44,9 @@ pub(crate) enum Moment<'a> {
         api: &'static str,
         /// Whether AWS rejects it, so that it is tried again after minutes.
         is_rejected: bool,
+        /// Whether AWS rejects a launch template version for what the spec names and never existed: the group launches from
+        /// another one meanwhile.
+        is_of_spec: bool,
     },
     /// A call to AWS was answered.
     Answered {

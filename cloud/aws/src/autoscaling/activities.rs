@@ -53,5 +53,6 @@ fn activity(listed: &Activity) -> Option<ScalingActivity> {
         zone,
         subnet,
         started_at: instant(listed.start_time())?,
+        ended_at: instant(listed.end_time()),
     })
 }

@@ -1,5 +1,7 @@
 //! What a group launches: the port's `Launch` as a launch template or a mixed instances policy, and back.
 
+use std::collections::BTreeSet;
+
 use aws_sdk_autoscaling::types::{
     AutoScalingGroup, InstancesDistribution as AwsDistribution, LaunchTemplate, LaunchTemplateOverrides,
     LaunchTemplateSpecification, MixedInstancesPolicy,
@@ -113,6 +115,7 @@ fn mixed(policy: &MixedInstancesPolicy) -> MixedInstances {
         |get: fn(&AwsDistribution) -> Option<i32>, default| distribution.and_then(get).unwrap_or(default);
     MixedInstances {
         instance_types: overrides.iter().filter_map(|item| item.instance_type().map(str::to_owned)).collect(),
+        other_members: other_members(overrides),
         distribution: InstancesDistribution {
             on_demand_base_capacity: number(AwsDistribution::on_demand_base_capacity, 0),
             on_demand_percentage_above_base_capacity: number(
@@ -130,4 +133,18 @@ fn mixed(policy: &MixedInstancesPolicy) -> MixedInstances {
                 .map(str::to_owned),
         },
     }
+}
+
+/// The members of overrides besides `InstanceType`; an empty text is none.
+fn other_members(overrides: &[LaunchTemplateOverrides]) -> BTreeSet<String> {
+    let has = |text: Option<&str>| text.is_some_and(|text| !text.is_empty());
+    let members = overrides.iter().flat_map(|item| {
+        [
+            ("ImageId", has(item.image_id())),
+            ("InstanceRequirements", item.instance_requirements().is_some()),
+            ("LaunchTemplateSpecification", item.launch_template_specification().is_some()),
+            ("WeightedCapacity", has(item.weighted_capacity())),
+        ]
+    });
+    members.filter(|(_, is_set)| *is_set).map(|(name, _)| name.to_owned()).collect()
 }

@@ -65,6 +65,7 @@ pub fn launch() -> Launch {
         template: TemplateRef { id: TEMPLATE.to_owned(), version: Some(3) },
         mixed: Some(MixedInstances {
             instance_types: vec!["m6i.large".to_owned(), "m5.large".to_owned(), "c5.large".to_owned()],
+            other_members: BTreeSet::new(),
             distribution: InstancesDistribution {
                 on_demand_base_capacity: 1,
                 on_demand_percentage_above_base_capacity: 25,

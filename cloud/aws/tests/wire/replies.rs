@@ -109,6 +109,7 @@ async fn a_mixed_instances_policy_is_read() -> Result<()> {
     assert_eq!(launch.template, TemplateRef { id: "lt-1".to_owned(), version: Some(4) });
     let mixed = launch.mixed.context("a policy")?;
     assert_eq!(mixed.instance_types, ["m6i.large", "c5.large"]);
+    assert_eq!(mixed.other_members, set(&[]));
     assert_eq!(
         mixed.distribution,
         InstancesDistribution {
@@ -134,6 +135,27 @@ async fn a_mixed_instances_policy_is_read() -> Result<()> {
     let empty_price = "<InstancesDistribution><SpotMaxPrice></SpotMaxPrice></InstancesDistribution>";
     let launch = group(&policy(empty_price, "$Default")).await?.settings.launch;
     assert_eq!(launch.mixed.context("a policy")?.distribution.spot_max_price, None);
+    Ok(())
+}
+
+#[tokio::test]
+async fn other_members_of_overrides_are_named() -> Result<()> {
+    let own = |members: &str| format!("<member><InstanceType>m6i.large</InstanceType>{members}</member>");
+    let overrides = [
+        "<WeightedCapacity>2</WeightedCapacity><ImageId></ImageId>",
+        "<WeightedCapacity>2</WeightedCapacity><LaunchTemplateSpecification><LaunchTemplateId>lt-2\
+         </LaunchTemplateId></LaunchTemplateSpecification>",
+        "<InstanceRequirements/>",
+    ]
+    .map(own)
+    .concat();
+    let members = format!(
+        "<MixedInstancesPolicy><LaunchTemplate><Overrides>{overrides}</Overrides></LaunchTemplate>\
+         </MixedInstancesPolicy>"
+    );
+    let mixed = group(&members).await?.settings.launch.mixed.context("a policy")?;
+    let expected = ["InstanceRequirements", "LaunchTemplateSpecification", "WeightedCapacity"];
+    assert_eq!(mixed.other_members, set(&expected));
     Ok(())
 }
 
@@ -186,7 +208,8 @@ async fn hooks_and_activities_are_read() -> Result<()> {
              <StartTime>{start}</StartTime>{rest}</member>"
         )
     };
-    let failed = "<StatusCode>Failed</StatusCode><Description>Launching a new EC2 instance</Description>\
+    let failed = "<EndTime>2026-05-01T12:00:00Z</EndTime><StatusCode>Failed</StatusCode>\
+                  <Description>Launching a new EC2 instance</Description>\
                   <StatusMessage>We currently do not have sufficient m5.large capacity.</StatusMessage>\
                   <Details>{\"Subnet ID\":\"subnet-1\",\"Availability Zone\":\"eu-west-1a\"}</Details>";
     let listed = [
@@ -201,6 +224,8 @@ async fn hooks_and_activities_are_read() -> Result<()> {
     assert_eq!(ids, [("running", "InProgress"), ("newest", "Failed"), ("oldest", "CodeOfTomorrow")]);
     let newest = &activities[1];
     assert_eq!(newest.started_at.to_rfc3339(), "2026-05-01T11:00:00.250+00:00");
+    let ends: Vec<_> = activities.iter().map(|a| a.ended_at.map(|end| end.to_rfc3339())).collect();
+    assert_eq!(ends, [None, Some("2026-05-01T12:00:00+00:00".to_owned()), None]);
     let words = newest.status_message.as_deref();
     assert_eq!(words, Some("We currently do not have sufficient m5.large capacity."));
     assert_eq!(newest.description.as_deref(), Some("Launching a new EC2 instance"));

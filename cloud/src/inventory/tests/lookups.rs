@@ -9,8 +9,8 @@ use futures::future::join_all;
 
 use super::{Bench, SOON, bench, bench_with};
 use crate::{
-    CloudError, Image, LaunchTemplateData, LifecycleHook, Limits, MetadataOptions, Rate, Selector, Subnet,
-    UserData, Write, Written,
+    CloudError, Image, ImageBlockDevice, ImageVolume, LaunchTemplateData, LifecycleHook, Limits,
+    MetadataOptions, Rate, Selector, Subnet, UserData, Write, Written,
     testing::{Upset, pass},
 };
 
@@ -181,6 +181,42 @@ async fn the_size_of_a_snapshot_is_kept_even_if_it_cannot_be_read() {
         assert_eq!(cloud.count(SNAPSHOTS), calls, "{size:?}");
     }
     assert_eq!(inventory.snapshot_gib("snap-2").await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_is_read_again_once_it_or_its_image_is_forgotten() {
+    let Bench { cloud, inventory, .. } = bench();
+    cloud.world().snapshots.insert("snap-1".to_owned(), 20);
+    let volume = ImageVolume {
+        size_gib: Some(20),
+        volume_type: None,
+        encrypted: false,
+        snapshot_id: Some("snap-1".to_owned()),
+        delete_on_termination: true,
+    };
+    let device =
+        ImageBlockDevice { device_name: "/dev/xvda".to_owned(), virtual_name: None, volume: Some(volume) };
+    let image = Image {
+        id: "ami-1".to_owned(),
+        root_device_name: None,
+        architecture: None,
+        is_windows: false,
+        block_devices: vec![device],
+    };
+    cloud.world().images.insert("ami-1".to_owned(), image);
+    inventory.image("ami-1").await.unwrap();
+    for of_image in [false, true] {
+        inventory.forget_snapshot("snap-1");
+        let denied = CloudError::answered(SNAPSHOTS, 403, "UnauthorizedOperation", "no");
+        cloud.upset(SNAPSHOTS, [Upset::Fail(denied)]);
+        assert_eq!(inventory.snapshot_gib("snap-1").await.unwrap(), None);
+        if of_image {
+            inventory.forget_image("ami-1");
+        } else {
+            inventory.forget_snapshot("snap-1");
+        }
+        assert_eq!(inventory.snapshot_gib("snap-1").await.unwrap(), Some(20), "{of_image}");
+    }
 }
 
 /// Times of AWS are compared with it, for example the start of an instance refresh, and our clock may differ.

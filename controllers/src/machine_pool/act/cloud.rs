@@ -9,6 +9,7 @@ use crate::ObjectKey;
 use crate::kubernetes::KubeError;
 use crate::machine_pool::ReconcileError;
 use crate::machine_pool::act::{events, execution::Execution};
+use crate::machine_pool::model::call_kind::CallKind;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::memory::record::{Answer, Entry};
 
@@ -22,6 +23,9 @@ pub enum Outcome {
     Waits(TimeDelta),
     /// It waits: AWS has failed to make the same change repeatedly.
     Paced(TimeDelta),
+    /// AWS has just rejected the content of the launch template that the spec has. The group is to launch the previous
+    /// content, with the current bootstrap data.
+    RejectsContent,
     /// It is skipped, and so are the later steps of its phase.
     SkipsPhase,
     /// It is skipped, and so are all later steps: the pool is paused.
@@ -84,7 +88,8 @@ pub async fn write(
                 return Err(ReconcileError::Cloud(error));
             }
             tracing::warn!(api = error.api, code = %error.code, error_message = %error.message, "AWS rejected a call");
-            Ok(rejected(write))
+            let is_of_spec = CallKind::of(write).is_of_launch_content() && !plan.launches_previous;
+            Ok(if is_of_spec { Outcome::RejectsContent } else { rejected(write) })
         }
     }
 }

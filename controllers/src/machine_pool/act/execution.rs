@@ -67,10 +67,9 @@ impl Execution<'_> {
     /// plan deletes. The deletion has woken the pool.
     pub fn has_deletions_of_others(&self) -> bool {
         let Self { context, objects, observed, plan, staying, .. } = self;
-        let Some(scope) = objects.machines_scope() else { return false };
         let staying = staying.get_or_init(|| staying_machines(observed, plan));
-        let now = context.kubernetes.machines(&scope);
-        now.iter().any(|machine| machine.is_deleting() && staying.contains(machine.name_any().as_str()))
+        let now = |name: &&str| context.kubernetes.machine(&objects.key.sibling(*name));
+        staying.iter().filter_map(now).any(|machine| machine.is_deleting())
     }
 }
 

@@ -173,6 +173,7 @@ async fn carry_out_phase(
                 match cloud::write(execution, &write, memory).instrument(span).await {
                     Ok(Outcome::Made) => acted.again |= cloud::is_launch_template(&write),
                     Ok(Outcome::Skipped) => {}
+                    Ok(Outcome::RejectsContent) => acted.again = true,
                     Ok(Outcome::Waits(wait)) => acted.wait_for(wait),
                     Ok(Outcome::Paced(wait)) => {
                         acted.wait_for(wait);

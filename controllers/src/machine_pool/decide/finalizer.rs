@@ -19,8 +19,10 @@ pub fn add(objects: &PoolObjects, owner_id: &str) -> Part {
         resource_version: objects.pool.resource_version().unwrap_or_default(),
         finalizers: all,
         owner_id: owner_id.to_owned(),
-        // With either of them, a pool may have created something before.
-        nothing_created: !objects.has_finalizer() && objects.owner_id().is_none() && !objects.records_group(),
+        // With any of them, a pool may have created something before.
+        nothing_created: !objects.has_finalizer()
+            && objects.owner_id().is_none()
+            && !objects.records_resources(),
     })
 }
 
@@ -50,7 +52,11 @@ pub fn remove(objects: &PoolObjects) -> Part {
 mod tests {
     use std::sync::Arc;
 
-    use capasg_api::names::annotations;
+    use capasg_api::{
+        ASGMachinePoolStatus,
+        names::annotations,
+        pool::{GroupStatus, LaunchTemplateStatus},
+    };
     use capasg_cloud::Write;
 
     use super::*;
@@ -78,6 +84,26 @@ mod tests {
         let mut recorded = fresh;
         Arc::make_mut(&mut recorded.pool).spec.provider_id = Some(ARN.to_owned());
         assert!(!marks(&recorded));
+    }
+
+    /// `kubectl replace` with a manifest removes annotations, finalizers and provider IDs.
+    #[test]
+    fn e3_a_pool_whose_status_names_a_resource_has_created_something() {
+        let fresh = Stage::new(0).objects;
+        let of = |status: ASGMachinePoolStatus| {
+            let mut objects = fresh.clone();
+            let pool = Arc::make_mut(&mut objects.pool);
+            pool.status = Some(status);
+            let claimed = marks(&objects);
+            let pool = Arc::make_mut(&mut objects.pool);
+            pool.annotations_mut().insert(annotations::NOTHING_CREATED.to_owned(), "true".to_owned());
+            (claimed, objects.has_created_nothing())
+        };
+        assert_eq!(of(ASGMachinePoolStatus::default()), (true, true));
+        let group = Some(GroupStatus::default());
+        assert_eq!(of(ASGMachinePoolStatus { group, ..Default::default() }), (false, false));
+        let launch_template = Some(LaunchTemplateStatus::default());
+        assert_eq!(of(ASGMachinePoolStatus { launch_template, ..Default::default() }), (false, false));
     }
 
     #[test]

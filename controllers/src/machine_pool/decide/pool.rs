@@ -28,6 +28,7 @@ pub fn plan(input: &Input<'_>) -> Plan {
     plan.zone_replacement = replaced;
     plan.add(Phase::Replacements, zone_balance);
     let (pin, launch_source) = launch_template::decide(input);
+    plan.launches_previous = matches!(pin, Pin::Previous(_));
     let group = match group::decide(input, &pin) {
         Readiness::Ready(group) => group,
         Readiness::Wait(wait) => {

@@ -12,8 +12,9 @@ use capasg_api::{
 };
 use capasg_cloud::{
     Capacity, Group, HealthStatus, Instance, InstanceFacts, InstanceRefresh, InstanceState,
-    LaunchTemplateData, LaunchTemplateVersion, LifecycleHook, LifecycleState, MetadataOptions,
-    PurchaseOption, RefreshStatus, RefreshesView, TemplateRef, UserData, Write,
+    InstancesDistribution, LaunchTemplateData, LaunchTemplateVersion, LifecycleHook, LifecycleState,
+    MetadataOptions, MixedInstances, PurchaseOption, RefreshStatus, RefreshesView, TemplateRef, UserData,
+    Write,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -170,6 +171,21 @@ pub fn desired(replicas: i32) -> Desired {
     }
 }
 
+/// A mixed instances policy of On-Demand Instances, whose overrides have these members besides their types.
+pub fn mixed(other_members: &[&str]) -> MixedInstances {
+    MixedInstances {
+        instance_types: vec!["m7i.large".into(), "m6i.large".into()],
+        other_members: other_members.iter().map(|name| (*name).to_owned()).collect(),
+        distribution: InstancesDistribution {
+            on_demand_base_capacity: 0,
+            on_demand_percentage_above_base_capacity: 100,
+            on_demand_allocation_strategy: "prioritized".into(),
+            spot_allocation_strategy: "price-capacity-optimized".into(),
+            spot_max_price: None,
+        },
+    }
+}
+
 pub fn hook() -> LifecycleHook {
     LifecycleHook {
         name: "asg-drain".into(),
@@ -207,6 +223,7 @@ pub fn pool_instance(id: &str, zone: &str, age: i64) -> PoolInstance {
             deleting_since: None,
             has_finalizer: true,
             has_owner: true,
+            pool_name: None,
             paused: false,
             replace_requested: false,
             do_not_disrupt: false,

@@ -21,6 +21,8 @@ pub struct BootstrapDigest {
     pub rotates: bool,
     /// Hash of the bootstrap config's spec without discovery; of the Secret's name if a user provides the Secret.
     pub spec: String,
+    /// Why an image that boots Windows cannot use the data.
+    pub on_windows: Option<BootstrapProblem>,
 }
 
 /// Why there is no bootstrap data.
@@ -33,6 +35,11 @@ pub enum BootstrapProblem {
         /// Its size.
         size: Oversized,
         /// What a user has to shorten.
+        source: String,
+    },
+    /// It is compressed, and the image boots Windows, on which nothing decompresses user data.
+    Compressed {
+        /// What a user has to store uncompressed.
         source: String,
     },
     /// The API server did not answer.

@@ -102,6 +102,12 @@ impl CallKind {
         }
     }
 
+    /// Whether calls of this kind bring the content of the launch template to a group that exists.
+    #[must_use]
+    pub fn is_of_launch_content(self) -> bool {
+        matches!(self, Self::CreateLaunchTemplateVersion | Self::UpdateLaunch)
+    }
+
     /// What calls of this kind are about.
     #[must_use]
     pub fn topic(self) -> CallTopic {
@@ -169,6 +175,8 @@ pub struct CallSubject {
     pub kind: CallKind,
     /// The instance, if calls of this kind are about one.
     pub instance: Option<String>,
+    /// Whether the call is about the previous content of the launch template, since AWS rejects that of the spec.
+    pub is_previous: bool,
 }
 
 impl CallSubject {
@@ -177,12 +185,12 @@ impl CallSubject {
     #[must_use]
     pub fn of(write: &Write) -> Vec<Self> {
         let kind = CallKind::of(write);
-        let about = |instance: &String| Self { kind, instance: Some(instance.clone()) };
+        let about = |instance: &String| Self { kind, instance: Some(instance.clone()), is_previous: false };
         match write {
             Write::TerminateInstances { instances, .. } => instances.iter().map(about).collect(),
             Write::CompleteLifecycleAction { instance, .. }
             | Write::RecordLifecycleActionHeartbeat { instance, .. } => vec![about(instance)],
-            _ => vec![Self { kind, instance: None }],
+            _ => vec![Self { kind, instance: None, is_previous: false }],
         }
     }
 

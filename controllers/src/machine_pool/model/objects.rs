@@ -10,7 +10,7 @@ use capasg_api::{
 use capasg_cloud::Place;
 use kube::ResourceExt;
 
-use crate::{ObjectKey, access::Access, kubernetes::PoolScope, names::BLOCK_MOVE_VALUE};
+use crate::{ObjectKey, access::Access, names::BLOCK_MOVE_VALUE};
 
 /// A pool with its MachinePool and its Cluster.
 #[derive(Debug, Clone)]
@@ -61,10 +61,10 @@ impl PoolObjects {
         self.pool.annotations().get(annotations::OWNER_ID).map(String::as_str)
     }
 
-    /// Whether nothing of the pool can exist in AWS: its annotation says so, and no group is recorded.
+    /// Whether nothing of the pool can exist in AWS: its annotation says so, and no resource is recorded.
     #[must_use]
     pub fn has_created_nothing(&self) -> bool {
-        self.has_creation_mark() && !self.records_group()
+        self.has_creation_mark() && !self.records_resources()
     }
 
     /// Whether the annotation says that no call was made that creates or changes a resource.
@@ -78,6 +78,15 @@ impl PoolObjects {
     pub fn records_group(&self) -> bool {
         let spec = &self.pool.spec;
         spec.provider_id.is_some() || !spec.provider_id_list.is_empty()
+    }
+
+    /// Whether spec or status record a group, its instances or a launch template. A tool that replaces the object with its
+    /// manifest leaves the status alone.
+    #[must_use]
+    pub fn records_resources(&self) -> bool {
+        let status = self.pool.status.as_ref();
+        self.records_group()
+            || status.is_some_and(|status| status.group.is_some() || status.launch_template.is_some())
     }
 
     /// Whether the pool has our finalizer.
@@ -98,14 +107,13 @@ impl PoolObjects {
         self.block_move() == Some(BLOCK_MOVE_VALUE)
     }
 
-    /// The labels of the pool's Machines. If the MachinePool is deleted, its name is taken from the owner reference.
+    /// The name of the MachinePool that new ASGMachines are labelled for. If it is deleted, the owner reference tells it.
     #[must_use]
-    pub fn machines_scope(&self) -> Option<PoolScope> {
-        let machine_pool = match &self.machine_pool {
-            Some(owner) => owner.name_any(),
-            None => owner_machine_pool(&self.pool)?.name.clone(),
-        };
-        Some(PoolScope { pool: self.key.clone(), cluster: self.cluster_name.clone()?, machine_pool })
+    pub fn machine_pool_name(&self) -> Option<String> {
+        match &self.machine_pool {
+            Some(owner) => Some(owner.name_any()),
+            None => owner_machine_pool(&self.pool).map(|owner| owner.name.clone()),
+        }
     }
 
     /// Whether the pool is being deleted.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use capasg_api::capi::{MachineDeletion, NodeReport};
 use capasg_cloud::{
-    CloudError, Group, Instance, InstanceFacts, InstanceState, LaunchTemplateVersion, LifecycleHook,
-    LifecycleState, NoticeKind, RefreshesView,
+    CloudError, Group, HealthStatus, Instance, InstanceFacts, InstanceState, LaunchTemplateVersion,
+    LifecycleHook, LifecycleState, NoticeKind, RefreshesView, TerminationCause,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -138,6 +138,8 @@ pub struct AsgMachineRef {
     pub has_finalizer: bool,
     /// Whether it references a pool as its owner.
     pub has_owner: bool,
+    /// The label `cluster.x-k8s.io/pool-name`, by which core creates its Machine.
+    pub pool_name: Option<String>,
     /// Whether its own annotation pauses it: then nothing is done about its instance (F4).
     pub paused: bool,
     /// Whether the annotation `replace` requests the replacement of the instance.
@@ -221,6 +223,13 @@ impl PoolInstance {
         self.listed.as_ref().map(|i| &i.lifecycle)
     }
 
+    /// Why AWS terminates it, as far as the group shows it.
+    #[must_use]
+    pub fn shown_cause(&self) -> Option<TerminationCause> {
+        let listed = self.listed.as_ref()?;
+        (listed.health == HealthStatus::Unhealthy).then_some(TerminationCause::Unhealthy)
+    }
+
     /// Whether it counts towards desired capacity.
     #[must_use]
     pub fn is_live(&self) -> bool {
@@ -254,6 +263,15 @@ impl PoolInstance {
         let described = self.ec2.as_ref().and_then(|facts| facts.facts.as_ref()?.launched_at);
         let own = self.asg_machine.as_ref();
         described.or_else(|| own?.launched_at).or_else(|| own?.created_at)
+    }
+
+    /// Since when its Node may join: its launch, or the creation of its Machine, without which core does not look for the
+    /// Node. An instance is older than its Machine after an adoption or a move.
+    #[must_use]
+    pub fn awaits_node_since(&self) -> Option<DateTime<Utc>> {
+        let created =
+            self.machine.as_ref().and_then(|machine| machine.created_at).or(self.unreconciled_since);
+        self.launched_at().into_iter().chain(created).max()
     }
 
     /// Whether the annotation `do-not-disrupt` requests that it is disrupted last. `delete-machine` on its Machine

@@ -21,8 +21,12 @@ pub struct References {
     pub image: Option<ResolvedImage>,
     /// The size in GiB of the volume on which a new node stores the data of pods, as far as it is known.
     pub ephemeral_storage_gib: Option<i32>,
+    /// Whether that is the size of a snapshot which could not be read, so that it stays as reported.
+    pub ephemeral_storage_is_unread: bool,
     /// The image that the parameter names now, if an image is pinned.
     pub available_image: Option<String>,
+    /// Why no other image is rolled out although `updatePolicy` is `RollOut`. The pool keeps the image that it has.
+    pub update_problem: Option<Finding>,
     /// What could not be resolved, or does not fit, one finding for each condition.
     pub findings: Vec<Finding>,
     /// Whether a launch template must not be made of them: what it names is missing, or cannot be launched.

@@ -23,9 +23,11 @@ pub(in crate::machine_pool) fn desired_key(
 ///
 /// Empty for a plan without calls, as most are: the hash would be a large part of the cost of a reconcile.
 pub(in crate::machine_pool) fn retry_key(objects: &PoolObjects, memory: &PoolMemory, plan: &Plan) -> String {
-    if plan.writes().next().is_none() {
-        return String::new();
-    }
+    if plan.writes().next().is_none() { String::new() } else { user_key(objects, memory) }
+}
+
+/// The same, whatever the plan is.
+pub(in crate::machine_pool) fn user_key(objects: &PoolObjects, memory: &PoolMemory) -> String {
     let owner = objects
         .machine_pool
         .as_ref()

@@ -1,6 +1,6 @@
 //! Why AWS terminates an instance without a call of this controller. For users: no decision depends on it.
 
-use capasg_cloud::{HealthStatus, LifecycleState, TerminationCause};
+use capasg_cloud::LifecycleState;
 
 use crate::machine_pool::model::{PoolInstance, PoolMemory};
 
@@ -12,11 +12,4 @@ pub fn is_by_aws(id: &str, instance: &PoolInstance, memory: &PoolMemory) -> bool
         machine.termination_requested_at.is_none() && memory.terminations.requested_at(id).is_none()
     });
     is_terminating && is_unrequested
-}
-
-/// The cause of a termination, as far as the group shows it.
-#[must_use]
-pub fn shown_cause(instance: &PoolInstance) -> Option<TerminationCause> {
-    let listed = instance.listed.as_ref()?;
-    (listed.health == HealthStatus::Unhealthy).then_some(TerminationCause::Unhealthy)
 }

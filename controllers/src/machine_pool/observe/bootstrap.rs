@@ -8,7 +8,7 @@ use crate::kubernetes::{KubeError, Kubernetes};
 use crate::machine_pool::model::stamp::{hash, hash_bytes};
 use crate::machine_pool::model::{BootstrapDigest, BootstrapProblem, Format, Oversized, USER_DATA_LIMIT};
 use crate::machine_pool::observe::tokens::mask_tokens;
-use crate::machine_pool::observe::user_data::encode;
+use crate::machine_pool::observe::user_data::{GZIP, encode};
 
 /// Bootstrap data, as far as they were read.
 #[derive(Clone)]
@@ -17,15 +17,13 @@ pub struct Bootstrap {
     pub digest: BootstrapDigest,
     /// The user data, if they were read now.
     pub data: Option<Vec<u8>>,
-    /// Why an image that boots Windows cannot use them, if they were read now and had to be compressed.
-    pub on_windows: Option<BootstrapProblem>,
 }
 
 impl Bootstrap {
     /// Why an image of this platform cannot use the data.
     #[must_use]
     pub fn problem(&self, is_windows: bool) -> Option<&BootstrapProblem> {
-        self.on_windows.as_ref().filter(|_| is_windows)
+        self.digest.on_windows.as_ref().filter(|_| is_windows)
     }
 
     /// Reads the bootstrap data of `owner`, unless the cache shows that `known` is current and the data itself is not
@@ -48,7 +46,7 @@ impl Bootstrap {
         if let Some(known) = known.filter(|known| !with_data && known.secret == name)
             && kubernetes.secret_version(&secret).as_deref() == Some(known.version.as_str())
         {
-            return Ok(Self { digest: known.clone(), data: None, on_windows: None });
+            return Ok(Self { digest: known.clone(), data: None });
         }
         let read = kubernetes.bootstrap_data(&secret).await.map_err(|e| failed(&e))?;
         let Some(read) = read else {
@@ -59,6 +57,7 @@ impl Bootstrap {
             return Err(BootstrapProblem::Waiting(message));
         }
         let Origin { spec, data, rotates } = origin(kubernetes, owner, namespace, name, &read.value).await?;
+        let format = Format::of(&read.value, read.format.as_deref());
         let digest = BootstrapDigest {
             secret: name.to_owned(),
             version: read.resource_version,
@@ -66,17 +65,20 @@ impl Bootstrap {
             data,
             rotates,
             spec,
+            on_windows: on_windows(&read.value, &format, || source(owner, name)),
         };
-        let (raw, format) = (read.value.len(), Format::of(&read.value, read.format.as_deref()));
-        let on_windows = on_windows(raw, &format, || source(owner, name));
         let encoded = encode(read.value, &format)
             .map_err(|size| BootstrapProblem::TooLarge { size, source: source(owner, name) })?;
-        Ok(Self { digest, data: with_data.then_some(encoded), on_windows })
+        Ok(Self { digest, data: with_data.then_some(encoded) })
     }
 }
 
-/// Why data of this size cannot be used on Windows.
-fn on_windows(raw: usize, format: &Format, source: impl FnOnce() -> String) -> Option<BootstrapProblem> {
+/// Why this data cannot be used on Windows, where nothing decompresses it.
+fn on_windows(data: &[u8], format: &Format, source: impl FnOnce() -> String) -> Option<BootstrapProblem> {
+    if data.starts_with(&GZIP) {
+        return Some(BootstrapProblem::Compressed { source: source() });
+    }
+    let raw = data.len();
     (raw > USER_DATA_LIMIT).then(|| BootstrapProblem::TooLarge {
         size: Oversized { raw, compressed: None, format: format.clone(), is_windows: true },
         source: source(),
@@ -161,13 +163,29 @@ mod tests {
 
     use super::*;
 
+    fn read(data: &[u8]) -> Bootstrap {
+        let on_windows = on_windows(data, &Format::CloudConfig, || "the data".to_owned());
+        Bootstrap { digest: BootstrapDigest { on_windows, ..BootstrapDigest::default() }, data: None }
+    }
+
+    #[test]
+    fn h6_data_that_a_user_compressed_are_refused_on_windows_only() {
+        let read = read(&GZIP);
+        assert!(read.problem(false).is_none());
+        let problem = read.problem(true).unwrap();
+        let message = crate::machine_pool::observe::prerequisites::for_bootstrap(problem).message;
+        assert!(
+            message.ends_with("does not support compressed user data. Store the data uncompressed."),
+            "{message}"
+        );
+    }
+
     #[test]
     fn h6_data_that_must_be_compressed_are_refused_on_windows_only() {
         for (raw, refused) in
             [(USER_DATA_LIMIT, false), (USER_DATA_LIMIT + 1, true), (3 * USER_DATA_LIMIT, true)]
         {
-            let on_windows = on_windows(raw, &Format::CloudConfig, || "the data".to_owned());
-            let read = Bootstrap { digest: BootstrapDigest::default(), data: None, on_windows };
+            let read = read(&vec![b'a'; raw]);
             assert_eq!(read.problem(true).is_some(), refused, "{raw}");
             assert!(read.problem(false).is_none(), "{raw}");
             if let Some(problem) = read.problem(true) {

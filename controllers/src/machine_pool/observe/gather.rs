@@ -101,6 +101,17 @@ pub fn pinned_security_groups(
     Some(content.security_group_ids.iter().cloned().collect())
 }
 
+/// Whether the version that the group is pinned to boots Windows, or may do so since its image cannot be read.
+pub async fn pins_windows(
+    inventory: &Inventory,
+    objects: &PoolObjects,
+    template: &Known<ObservedTemplate>,
+) -> bool {
+    let version = pinned(inventory, objects, template);
+    let Some(image) = version.and_then(|version| version.image_id.as_deref()) else { return false };
+    !matches!(inventory.image(image).await, Ok(Some(image)) if !image.is_windows)
+}
+
 /// The version that the group is pinned to.
 fn pinned<'a>(
     inventory: &Inventory,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use capasg_api::{
     ASGMachine, ASGMachineStatus,
     capi::{Machine, pause_state, pool_owner_of_machine},
-    names::{annotations, finalizers},
+    names::{annotations, finalizers, labels},
     time::from_kubernetes,
 };
 use capasg_cloud::Group;
@@ -77,6 +77,7 @@ fn asg_machine_ref(machine: &ASGMachine) -> AsgMachineRef {
         paused: pause_state(None, machine.annotations()).is_paused(),
         has_finalizer: machine.finalizers().iter().any(|f| f == finalizers::MACHINE),
         has_owner: pool_owner_of_machine(machine).is_some(),
+        pool_name: machine.labels().get(labels::POOL_NAME).cloned(),
         replace_requested: machine.annotations().contains_key(annotations::REPLACE),
         do_not_disrupt: machine.annotations().contains_key(annotations::DO_NOT_DISRUPT),
         termination_requested_at,

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use capasg_api::{
     ASGMachine,
     capi::Machine,
-    names::{labels, machine_name},
+    names::{labels, machine_name, must_format_value},
 };
 use kube::ResourceExt;
 
@@ -18,13 +18,14 @@ use crate::machine_pool::model::{Machines, PoolObjects};
 /// # Errors
 /// A LIST failed.
 pub async fn live_machines(context: &Context, objects: &PoolObjects) -> Result<Machines, KubeError> {
-    let cached = context.kubernetes.asg_machines(&objects.key);
-    let Some(scope) = scope(objects, &cached) else { return Ok(ours(objects, cached, Vec::new())) };
+    let cached = cached_machines(context, objects);
+    let Some(scope) = scope(objects, &cached) else { return Ok(cached) };
     let machines = context.kubernetes.list_machines(&scope).await?;
     let mut asg_machines = context.kubernetes.list_asg_machines(&scope).await?;
     // A user may have edited the labels that the list selects by; the cache selects by owner.
     let listed: BTreeSet<String> = asg_machines.iter().map(|machine| machine.name_any()).collect();
-    asg_machines.extend(cached.into_iter().filter(|machine| !listed.contains(&machine.name_any())));
+    let others = cached.asg_machines.into_iter().filter(|machine| !listed.contains(&machine.name_any()));
+    asg_machines.extend(others);
     Ok(ours(objects, asg_machines, machines))
 }
 
@@ -43,22 +44,30 @@ fn ours(
     Machines { asg_machines, machines }
 }
 
-/// The cached Machines of a pool.
+/// The cached Machines of a pool: those with its labels, and those with the names of its ASGMachines. After an ASGMachine was
+/// relabelled for another MachinePool, its Machine has the label from before until core changes that.
 #[must_use]
 pub fn cached_machines(context: &Context, objects: &PoolObjects) -> Machines {
-    let asg_machines = context.kubernetes.asg_machines(&objects.key);
-    let scope = scope(objects, &asg_machines);
-    let machines = scope.map(|scope| context.kubernetes.machines(&scope)).unwrap_or_default();
-    ours(objects, asg_machines, machines)
+    let kubernetes = context.kubernetes.as_ref();
+    let mut found = Machines { asg_machines: kubernetes.asg_machines(&objects.key), machines: Vec::new() };
+    found.machines = scope(objects, &found).map(|scope| kubernetes.machines(&scope)).unwrap_or_default();
+    let labelled: BTreeSet<String> = found.machines.iter().map(|machine| machine.name_any()).collect();
+    let names = found.asg_machines.iter().map(|machine| machine.name_any());
+    let others = names.filter(|name| !labelled.contains(name));
+    found.machines.extend(others.filter_map(|name| kubernetes.machine(&objects.key.sibling(name))));
+    ours(objects, found.asg_machines, found.machines)
 }
 
-/// The labels of the pool's Machines. Where the pool has lost the reference to its MachinePool (`kubectl delete machinepool
-/// --cascade=orphan`), its ASGMachines tell the name: their Machines have the same labels, and are drained all the same.
-fn scope(objects: &PoolObjects, asg_machines: &[Arc<ASGMachine>]) -> Option<PoolScope> {
-    objects.machines_scope().or_else(|| {
-        let label = asg_machines.iter().find_map(|machine| machine.labels().get(labels::POOL_NAME))?;
-        // The value of a label is a name that has itself as its label (contract D3).
-        let (pool, machine_pool) = (objects.key.clone(), label.clone());
-        Some(PoolScope { pool, cluster: objects.cluster_name.clone()?, machine_pool })
-    })
+/// The labels of the pool's Machines: for its MachinePool, and those of `known`. The pool may have lost the reference to its
+/// MachinePool (`kubectl delete machinepool --cascade=orphan`), or be owned by another one now: Machines that exist have
+/// the labels from before, and are drained all the same.
+fn scope(objects: &PoolObjects, known: &Machines) -> Option<PoolScope> {
+    let asg_machines =
+        known.asg_machines.iter().filter_map(|machine| machine.labels().get(labels::POOL_NAME));
+    let machines = known.machines.iter().filter_map(|machine| machine.labels().get(labels::POOL_NAME));
+    let labelled: BTreeSet<&String> = asg_machines.chain(machines).collect();
+    let owner = objects.machine_pool_name().map(|name| must_format_value(&name));
+    let pool_names: BTreeSet<String> = labelled.into_iter().cloned().chain(owner).collect();
+    let cluster = objects.cluster_name.clone().filter(|_| !pool_names.is_empty())?;
+    Some(PoolScope { pool: objects.key.clone(), cluster, pool_names })
 }

@@ -75,7 +75,8 @@ async fn paused(
         let inventory = context.inventories.inventory(&place);
         inventory.forget_lookups(&group, &template);
         let owner = objects.machine_pool.as_deref();
-        References::forget(&inventory, &objects.pool, owner.and_then(MachinePool::version));
+        let version = owner.and_then(MachinePool::version);
+        References::forget(&inventory, &objects.pool, version, memory.sources.named_image());
     }
     observation.machines = machines::cached_machines(context, objects);
     // A pool that lost its owner id terminates nothing.
@@ -164,11 +165,15 @@ async fn running(
         // Shown until this process has read it, and never launched: a user may write the status.
         observation.references.available_image = references::reported_image(&objects.pool, owner.version());
     }
-    // Only the image shows the platform. Without bootstrap data no version of the launch template is created.
+    // Only the image shows the platform.
     let is_windows = observation.references.image.as_ref().is_some_and(|image| image.is_windows);
     if let Some(problem) = bootstrap.as_ref().and_then(|read| read.problem(is_windows)) {
         observation.findings.push(prerequisites::for_bootstrap(problem));
-        bootstrap = None;
+        observation.references.holds_launch = true;
+        // The group continues to launch, with tokens that are valid, unless what it launches cannot use the data either.
+        if gather::pins_windows(&inventory, objects, &template).await {
+            bootstrap = None;
+        }
     }
     observation.bootstrap = bootstrap.as_ref().map(|read| read.digest.clone());
     observation.findings.extend(observation.references.findings.iter().cloned());
@@ -193,26 +198,25 @@ async fn running(
 /// What was read of the spec's references is read again after another `spec.retryToken`. While launches fail, or AWS rejects
 /// the image for the group, images and the launch template are: another actor may have deregistered or deleted them.
 fn read_again(inventory: &Inventory, objects: &PoolObjects, owner: &MachinePool, memory: &PoolMemory) {
-    let pool = &objects.pool;
+    let (pool, named) = (&objects.pool, memory.sources.named_image());
     let Some((group, template)) = objects.cloud_names() else { return };
     if memory.began().is_some() && memory.recent_writes.retry() != pool.spec.retry_token.as_ref() {
         inventory.forget_lookups(&group, &template);
-        References::forget(inventory, pool, owner.version());
+        References::forget(inventory, pool, owner.version(), named);
     }
     if memory.launches.are_failing() || memory.failed_calls.names_image() {
-        References::forget_older_images(inventory, pool, WHILE_LAUNCHES_FAIL);
+        References::forget_older_images(inventory, pool, named, WHILE_LAUNCHES_FAIL);
         inventory.forget_older_template(&template, WHILE_LAUNCHES_FAIL);
     }
 }
 
-/// What is desired of a pool with a group that no MachinePool refers to; `None` before it has a group, and without its
-/// Cluster, when it is about to be deleted.
+/// What is desired of a pool that no MachinePool refers to, and that may have a group; `None` if it has none.
 fn unreferenced(objects: &PoolObjects) -> Option<Desired> {
-    let is_set_up = objects.cluster.is_some() && objects.has_finalizer() && objects.records_group();
-    is_set_up.then(|| desired::identity(objects, None)).flatten()
+    let may_have_group = objects.has_finalizer() && !objects.has_created_nothing();
+    may_have_group.then(|| desired::identity(objects, None)).flatten()
 }
 
-/// A pool with a group that no MachinePool refers to. The group keeps its size.
+/// A pool that no MachinePool refers to, and that may have a group. The group keeps its size.
 async fn without_machine_pool(
     context: &Context,
     objects: &PoolObjects,
@@ -232,9 +236,21 @@ async fn without_machine_pool(
     if let Some(group) = observed.group.present() {
         desired.replicas = group.capacity.desired;
     }
-    let findings = vec![prerequisites::unreferenced(objects, &desired, &observed)];
+    let has_group = objects.records_group() || observed.group.present().is_some();
+    let finding = if has_group {
+        let other = objects::referring_machine_pool(context.kubernetes.as_ref(), objects);
+        prerequisites::unreferenced(objects, other.as_deref(), &desired, &observed)
+    } else {
+        prerequisites::for_machine_pool()
+    };
+    let findings = vec![finding];
     let failed_reads = observed.failed_reads().cloned().collect();
-    let state = PoolState::Unreferenced(Box::new(Facts { desired, observed }));
+    // Without its Cluster, core drains nothing, and the pool may be about to be deleted: it is only reported.
+    let state = if has_group && objects.cluster.is_some() {
+        PoolState::Unreferenced(Box::new(Facts { desired, observed }))
+    } else {
+        PoolState::Waiting(Some(REQUEUE))
+    };
     let unreachable = fetched.unreachable;
     Observation {
         machines,
@@ -261,16 +277,10 @@ async fn deleting(
         return Ok(Observation::of(objects, PoolState::NeverCreated));
     }
     let core_timeout = objects.machine_pool.as_ref().and_then(|owner| owner.node_drain_timeout_seconds());
+    // Something may have been created for an identity that another actor removed.
     let Some(desired) = desired::identity(objects, core_timeout) else {
-        if objects.records_group() {
-            return Ok(Observation::waiting(
-                objects,
-                prerequisites::identity_lost(conditions::DELETING, true),
-                None,
-            ));
-        }
-        // Without a Cluster name or owner id nothing was ever created in AWS (E3).
-        return Ok(Observation::of(objects, PoolState::NeverCreated));
+        let finding = prerequisites::identity_lost(conditions::DELETING, true);
+        return Ok(Observation::waiting(objects, finding, None));
     };
     let Some(place) = objects.place() else { return Ok(refused(context, objects, memory)) };
     let (inventory, registered) = register(context, objects, &place, memory);
@@ -285,10 +295,7 @@ async fn deleting(
 /// The MachinePool of a pool whose prerequisites are met; else what is missing.
 fn owner(objects: &PoolObjects) -> Result<Arc<MachinePool>, Finding> {
     // C1: nothing is done before core sets the owner reference.
-    let owner = objects
-        .machine_pool
-        .clone()
-        .ok_or_else(|| prerequisites::waiting("waiting for a MachinePool that refers to this pool"))?;
+    let owner = objects.machine_pool.clone().ok_or_else(prerequisites::for_machine_pool)?;
     // A restored Cluster has no status until its provider reports again: nodes of a group that exists are drained meanwhile.
     let may_begin = |cluster: &Cluster| Cluster::is_infrastructure_ready(cluster) || objects.records_group();
     if !objects.cluster.as_deref().is_some_and(may_begin) {

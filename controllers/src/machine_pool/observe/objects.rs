@@ -10,7 +10,8 @@ use capasg_api::{
 };
 use kube::ResourceExt;
 
-use crate::{Context, ObjectKey, access::access, kubernetes::Result, machine_pool::model::PoolObjects};
+use crate::kubernetes::{Kubernetes, Result};
+use crate::{Context, ObjectKey, access::access, machine_pool::model::PoolObjects};
 
 /// Reads the objects of `pool`.
 ///
@@ -44,4 +45,15 @@ pub async fn objects(context: &Context, pool: Arc<ASGMachinePool>) -> Result<Poo
     let request = IdentityRequest::of(&pool, cluster.as_deref().into());
     let access = access(kubernetes, &context.access, context.clock.as_ref(), &request).await?;
     Ok(PoolObjects { key, pool, machine_pool, cluster_name, cluster, pause, access })
+}
+
+/// The name of a MachinePool of the pool's Cluster that refers to the pool, whichever MachinePool is its controller owner.
+#[must_use]
+pub fn referring_machine_pool(kubernetes: &dyn Kubernetes, objects: &PoolObjects) -> Option<String> {
+    let all = kubernetes.machine_pools_of(&objects.key.namespace).into_iter();
+    let referring = all.filter(|owner| {
+        owner.infrastructure_pool() == Some(objects.key.name.as_str())
+            && Some(&owner.spec.cluster_name) == objects.cluster_name.as_ref()
+    });
+    referring.map(|owner| owner.name_any()).min()
 }

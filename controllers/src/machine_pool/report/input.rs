@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use crate::machine_pool::model::other_tags::OtherTags;
 use crate::machine_pool::model::ownership::template_not_owned;
-use crate::machine_pool::model::{Blocker, Desired, Observed, Plan, PoolObjects, References};
+use crate::machine_pool::model::{Blocker, Desired, Observed, Plan, PoolMemory, PoolObjects, References};
 use crate::machine_pool::report::nodes::Nodes;
 
 /// Everything that a report is made of.
@@ -56,9 +56,9 @@ impl Input<'_> {
 
     /// The Nodes of the pool's instances; `None` while there is no group of the pool.
     #[must_use]
-    pub fn nodes(&self) -> Option<Nodes> {
+    pub fn nodes(&self, memory: &PoolMemory) -> Option<Nodes> {
         let (observed, desired) = self.owned().zip(self.desired)?;
-        Some(Nodes::of(self.objects, desired, observed, self.plan, self.now))
+        Some(Nodes::of(self.objects, desired, observed, self.plan, memory, self.now))
     }
 
     /// The launch template of the pool's name, if the pool does not own it.

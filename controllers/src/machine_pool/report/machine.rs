@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use kube::ResourceExt;
 
 use crate::machine_pool::model::memory::PoolMemory;
-use crate::machine_pool::model::termination_cause::{is_by_aws, shown_cause};
+use crate::machine_pool::model::termination_cause::is_by_aws;
 use crate::machine_pool::model::{Desired, Observed, OutdatedReason, PoolInstance, PoolObjects};
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::termination;
@@ -167,7 +167,7 @@ fn termination_finding(
     let reported = before.and_then(|before| termination::cause_of(&before.reason));
     let cause = reported
         .or(memory.terminations.cause(id))
-        .or_else(|| shown_cause(instance))
+        .or_else(|| instance.shown_cause())
         .unwrap_or(TerminationCause::Unknown);
     Finding::new(kind, true, termination::reason(cause), termination::message(cause))
 }

@@ -86,9 +86,14 @@ pub async fn report(
         events::instance_types(context, &input, types, memory).await;
         events::adoption(context, &input, memory).await;
     }
-    write(context, &input, &observation.machines, memory).await?;
+    let external =
+        desired.as_ref().is_some_and(|desired| desired.owner.is_reported_external(plan.handed_back));
+    if let Err(error) = write(context, &input, &observation.machines, memory).await {
+        memory.record(Entry::Reported(Report::Unanswered { external }), context.clock.now());
+        return Err(error);
+    }
     events::rollout(context, &input, memory).await;
-    let nodes = input.nodes().map(|nodes| nodes.finding(input.objects));
+    let nodes = input.nodes(memory).map(|nodes| nodes.finding(input.objects));
     events::nodes(context, &input, nodes.as_ref(), memory).await;
     let is_provisioned = observed.group.present().is_some() && !input.is_not_owned();
     let uid = input.objects.pool.uid().filter(|_| is_provisioned);
@@ -97,9 +102,7 @@ pub async fn report(
         rollout: input.rollout_status.as_ref(),
         rolling_out: rollout_conditions::is_rolling_out(&input),
         nodes: nodes.map(|nodes| nodes.reason),
-        external: desired
-            .as_ref()
-            .is_some_and(|desired| desired.owner.is_reported_external(plan.handed_back)),
+        external,
     };
     memory.record(Entry::Reported(report), context.clock.now());
     Ok(())

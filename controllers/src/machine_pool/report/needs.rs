@@ -4,7 +4,7 @@ use capasg_api::conditions;
 use chrono::{DateTime, Utc};
 
 use crate::machine_pool::model::memory::PoolMemory;
-use crate::machine_pool::model::termination_cause::{is_by_aws, shown_cause};
+use crate::machine_pool::model::termination_cause::is_by_aws;
 use crate::machine_pool::model::{Facts, Observation, PoolState, ReportNeeds};
 
 /// The facts from AWS that report requires for an observation.
@@ -28,7 +28,7 @@ fn unknown_causes(observation: &Observation, facts: &Facts, memory: &PoolMemory)
     };
     let instances = facts.observed.instances.iter();
     instances
-        .filter(|(id, instance)| is_by_aws(id, instance, memory) && shown_cause(instance).is_none())
+        .filter(|(id, instance)| is_by_aws(id, instance, memory) && instance.shown_cause().is_none())
         .map(|(id, _)| id)
         .filter(|id| memory.terminations.cause(id).is_none() && !is_reported(id))
         .cloned()

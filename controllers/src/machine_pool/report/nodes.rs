@@ -1,6 +1,6 @@
 //! The condition `NodesReady` of a pool: whether its instances in service have ready Nodes, and when one that has none
 //! exceeds `spec.nodeStartupTimeoutSeconds`. Pure: what core reports of each Machine determines it, and times that objects
-//! record, so that it does not depend on the memory of a process.
+//! record. Only that instances terminate before their Nodes are ready is remembered.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,10 @@ use capasg_api::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 
+use crate::machine_pool::model::memory::node_startups::TERMINATED_EARLY;
 use crate::machine_pool::model::{
-    Blocker, Desired, Observation, Observed, Plan, PoolInstance, PoolObjects, RolloutPhase, counted,
-    instances,
+    Blocker, Desired, Observation, Observed, Plan, PoolInstance, PoolMemory, PoolObjects, RolloutPhase,
+    counted, instances,
 };
 use crate::machine_pool::report::text::some_of_at_most;
 
@@ -31,9 +32,11 @@ pub struct Nodes {
     waiting: Vec<String>,
     /// Those without a ready Node for longer, by what core reports.
     overdue: BTreeMap<NodeState, Vec<String>>,
+    /// The group, if its instances have terminated before their Nodes were ready for longer than the timeout.
+    failing: Option<String>,
     /// Those of which core does not know it.
     pub unknown: Vec<String>,
-    /// When the next one exceeds the timeout.
+    /// When the next one, or the pool, exceeds the timeout.
     next: Option<DateTime<Utc>>,
     /// Whether the control plane of the Cluster is not initialized.
     before_control_plane: bool,
@@ -47,6 +50,7 @@ impl Nodes {
         desired: &Desired,
         observed: &Observed,
         plan: &Plan,
+        memory: &PoolMemory,
         now: DateTime<Utc>,
     ) -> Self {
         let mut nodes = Self::default();
@@ -88,6 +92,14 @@ impl Nodes {
             let next = ends.filter(|ends| *ends > now && !is_replaced);
             nodes.next = [nodes.next, next].into_iter().flatten().min();
         }
+        let failing = memory.startups.failing_since().filter(|_| !nodes.before_control_plane);
+        if let Some((since, timeout)) = failing.zip(timeout) {
+            let initialized = cluster.and_then(Cluster::control_plane_initialized_at);
+            let ends = initialized.map_or(since, |at| at.max(since)) + timeout;
+            nodes.failing = (ends <= now).then(|| desired.group.clone());
+            let next = Some(ends).filter(|ends| *ends > now);
+            nodes.next = [nodes.next, next].into_iter().flatten().min();
+        }
         nodes
     }
 
@@ -103,13 +115,10 @@ impl Nodes {
         let late: usize = self.overdue.values().map(Vec::len).sum();
         let ready = usize::try_from(self.ready).unwrap_or(0);
         let all = counted(ready + self.waiting.len() + self.unknown.len() + late, "instance");
-        if let Some(state) = self.overdue.keys().next() {
-            return Finding::new(
-                NODES_READY,
-                false,
-                reason(*state),
-                self.overdue_message(objects, late, &all),
-            );
+        let first = self.overdue.keys().next().copied();
+        if let Some(state) = self.failing.as_ref().map_or(first, |_| Some(NodeState::NotJoined)) {
+            let message = self.overdue_message(objects, late, &all);
+            return Finding::new(NODES_READY, false, reason(state), message);
         }
         if !self.unknown.is_empty() {
             let remedy = if self.before_control_plane {
@@ -141,9 +150,20 @@ impl Nodes {
 
     fn overdue_message(&self, objects: &PoolObjects, late: usize, all: &str) -> String {
         let seconds = objects.pool.spec.node_startup_timeout_seconds();
-        let mut parts = vec![format!(
-            "{late} of {all} in service had no ready Node for {seconds} s (spec.nodeStartupTimeoutSeconds)."
-        )];
+        let mut parts = Vec::new();
+        if let Some(group) = &self.failing {
+            parts.push(format!(
+                "{TERMINATED_EARLY}, and no Node has become ready for {seconds} s (spec.nodeStartupTimeoutSeconds): a \
+                 bootstrap that fails may shut them down, and AWS replaces them. Check the user data, the console output \
+                 of an instance, and why AWS terminates them (aws autoscaling describe-scaling-activities \
+                 --auto-scaling-group-name {group})."
+            ));
+        }
+        if late > 0 {
+            parts.push(format!(
+                "{late} of {all} in service had no ready Node for {seconds} s (spec.nodeStartupTimeoutSeconds)."
+            ));
+        }
         let mut left = NAMED;
         for (state, ids) in &self.overdue {
             let names = if left == 0 { counted(ids.len(), "instance") } else { some_of_at_most(left, ids) };
@@ -159,12 +179,17 @@ impl Nodes {
     }
 }
 
-/// When the next instance of a pool exceeds the timeout, from now.
+/// When the next instance of a pool, or the pool, exceeds the timeout, from now.
 #[must_use]
-pub fn next_timeout(observation: &Observation, plan: &Plan, now: DateTime<Utc>) -> Option<TimeDelta> {
+pub fn next_timeout(
+    observation: &Observation,
+    plan: &Plan,
+    memory: &PoolMemory,
+    now: DateTime<Utc>,
+) -> Option<TimeDelta> {
     let is_not_owned = plan.blocker.as_ref().is_some_and(Blocker::is_not_owned);
     let facts = observation.facts().filter(|_| !observation.is_paused() && !is_not_owned)?;
-    let nodes = Nodes::of(&observation.objects, &facts.desired, &facts.observed, plan, now);
+    let nodes = Nodes::of(&observation.objects, &facts.desired, &facts.observed, plan, memory, now);
     nodes.next.map(|next| next - now)
 }
 
@@ -172,12 +197,10 @@ pub fn next_timeout(observation: &Observation, plan: &Plan, now: DateTime<Utc>) 
 fn since(state: NodeState, instance: &PoolInstance, cluster: Option<&Cluster>) -> Option<DateTime<Utc>> {
     let machine = instance.machine.as_ref();
     match state {
-        // A Node that has not joined has no time of its own. An instance is older than its Machine after an adoption or a
-        // move, and core looks for the Node once the Machine exists.
+        // A Node that has not joined has no time of its own.
         NodeState::NotJoined | NodeState::Unknown => {
-            let created = machine.and_then(|machine| machine.created_at).or(instance.unreconciled_since);
             let initialized = cluster.and_then(Cluster::control_plane_initialized_at);
-            [instance.launched_at(), created, initialized].into_iter().flatten().max()
+            [instance.awaits_node_since(), initialized].into_iter().flatten().max()
         }
         _ => machine.and_then(|machine| machine.node.since),
     }

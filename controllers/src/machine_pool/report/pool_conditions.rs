@@ -28,7 +28,7 @@ use crate::machine_pool::report::text::{failure_message, failures_message, join_
 /// Every condition of the pool except `Ready`, which summarizes them.
 #[must_use]
 pub fn findings(input: &Input<'_>, memory: &PoolMemory) -> Vec<Finding> {
-    let nodes = input.nodes();
+    let nodes = input.nodes(memory);
     let mut all = vec![
         cloud_reachable(input),
         launch_template(input, memory),
@@ -121,9 +121,9 @@ fn launch_template(input: &Input<'_>, memory: &PoolMemory) -> Finding {
     }
     match input.observed.map(|o| (&o.template, pinned_version(o))) {
         None | Some((Known::Unread(_), _)) => Finding::not_yet_reported(LAUNCH_TEMPLATE_READY),
-        Some((Known::Present(_), Some(_))) => {
+        Some((Known::Present(_), Some(_))) => input.references.update_problem.clone().unwrap_or_else(|| {
             Finding::plain(LAUNCH_TEMPLATE_READY, true, launch_template_ready::LAUNCH_TEMPLATE_READY)
-        }
+        }),
         Some((Known::Absent, _)) if input.previews() => finding(
             Status::False,
             launch_template_ready::LAUNCH_TEMPLATE_NOT_READY,

@@ -57,7 +57,8 @@ pub fn status(
         resolved(&mut status, input, observed);
     }
     if let Some(types) = input.types {
-        let reported = status.capacity.remove(EPHEMERAL_STORAGE).filter(|_| input.references.image.is_none());
+        let is_unread = input.references.image.is_none() || input.references.ephemeral_storage_is_unread;
+        let reported = status.capacity.remove(EPHEMERAL_STORAGE).filter(|_| is_unread);
         status.capacity = capacity(types, input.references.ephemeral_storage_gib);
         if let Some(reported) = reported.filter(|_| !status.capacity.is_empty()) {
             status.capacity.entry(EPHEMERAL_STORAGE.to_owned()).or_insert(reported);

@@ -176,10 +176,11 @@ impl LaunchSource {
             Self::Template(template) => ("LaunchTemplate", template.render()),
             Self::Mixed(mixed) => {
                 let overrides = mixed.overrides.iter().map(|own| {
-                    Tree::new().with("InstanceType", &own.kind).with_opt(
-                        "LaunchTemplateSpecification",
-                        own.template.as_ref().map(Specification::render),
-                    )
+                    let template = own.template.as_ref().map(Specification::render);
+                    Tree::new()
+                        .with("InstanceType", &own.kind)
+                        .with_opt("LaunchTemplateSpecification", template)
+                        .with_opt("WeightedCapacity", own.weight.as_deref())
                 });
                 let template = Tree::new()
                     .with("LaunchTemplateSpecification", mixed.template.render())
@@ -268,7 +269,7 @@ impl Override {
             .to_owned();
         let template = tree.get("LaunchTemplateSpecification");
         let template = template.map(|tree| Specification::read(state, tree)).transpose()?;
-        Ok(Self { kind, template })
+        Ok(Self { kind, template, weight: tree.text_of("WeightedCapacity").map(str::to_owned) })
     }
 }
 

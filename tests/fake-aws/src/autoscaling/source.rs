@@ -28,6 +28,8 @@ pub(crate) struct Mixed {
 pub(crate) struct Override {
     pub(crate) kind: String,
     pub(crate) template: Option<Specification>,
+    /// Shown alone: each instance counts as one.
+    pub(crate) weight: Option<String>,
 }
 
 /// How launches are split between on-demand and spot.

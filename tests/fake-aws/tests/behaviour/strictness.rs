@@ -32,7 +32,7 @@ fn a_parameter_that_the_fake_does_not_implement_is_rejected() {
         kit.refused("CreateAutoScalingGroup", group("pool", 0).with("LoadBalancerNames", vec!["x"]));
     assert_eq!(code, "SimulatorUnsupported");
     assert!(words.contains("LoadBalancerNames"), "{words}");
-    let own = Tree::new().with("InstanceType", "m7i.large").with("WeightedCapacity", "2");
+    let own = Tree::new().with("InstanceType", "m7i.large").with("ImageId", "ami-0a1b2c3d");
     let specification = Tree::new().with("LaunchTemplateName", "nodes");
     let template =
         Tree::new().with("LaunchTemplateSpecification", specification).with("Overrides", vec![own]);
@@ -41,7 +41,7 @@ fn a_parameter_that_the_fake_does_not_implement_is_rejected() {
     let (code, words) =
         kit.refused("CreateAutoScalingGroup", params.with("VPCZoneIdentifier", "subnet-0a1b2c3d"));
     assert_eq!(code, "SimulatorUnsupported");
-    assert!(words.contains("Overrides.WeightedCapacity"), "{words}");
+    assert!(words.contains("Overrides.ImageId"), "{words}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use capasg_api::{
     ASGGuard, ASGIdentity, ASGIdentityStatus, ASGMachine, ASGMachinePool,
     capi::{Cluster, Machine, MachinePool},
-    names::{labels, must_format_value},
+    names::labels,
 };
 use capasg_cloud::Clock;
 use capasg_controllers::{
@@ -121,14 +121,14 @@ impl ApiServer {
     }
 }
 
-fn is_in_scope(machine: &Machine, scope: &PoolScope, label: &String) -> bool {
-    machine.metadata.namespace.as_ref() == Some(&scope.pool.namespace)
-        && has_labels(machine.labels(), scope, label)
+fn is_in_scope(machine: &Machine, scope: &PoolScope) -> bool {
+    machine.metadata.namespace.as_ref() == Some(&scope.pool.namespace) && has_labels(machine.labels(), scope)
 }
 
-/// Whether something has the labels of a scope; `label` is what the `MachinePool`'s name is as a label.
-fn has_labels(labels: &BTreeMap<String, String>, scope: &PoolScope, label: &String) -> bool {
-    labels.get(labels::CLUSTER_NAME) == Some(&scope.cluster) && labels.get(labels::POOL_NAME) == Some(label)
+/// Whether something has the labels of a scope.
+fn has_labels(labels: &BTreeMap<String, String>, scope: &PoolScope) -> bool {
+    labels.get(labels::CLUSTER_NAME) == Some(&scope.cluster)
+        && labels.get(labels::POOL_NAME).is_some_and(|name| scope.pool_names.contains(name))
 }
 
 #[async_trait]
@@ -139,6 +139,12 @@ impl Kubernetes for ApiServer {
 
     fn machine_pool(&self, key: &ObjectKey) -> Option<Arc<MachinePool>> {
         self.state().machine_pools.cached(key)
+    }
+
+    fn machine_pools_of(&self, namespace: &str) -> Vec<Arc<MachinePool>> {
+        let state = self.state();
+        let all = state.machine_pools.all_cached();
+        all.filter(|owner| owner.metadata.namespace.as_deref() == Some(namespace)).cloned().collect()
     }
 
     fn cluster(&self, key: &ObjectKey) -> Option<Arc<Cluster>> {
@@ -158,9 +164,12 @@ impl Kubernetes for ApiServer {
         all.filter(|machine| machine.metadata.deletion_timestamp.is_some()).cloned().collect()
     }
 
+    fn machine(&self, key: &ObjectKey) -> Option<Arc<Machine>> {
+        self.state().machines.cached(key)
+    }
+
     fn machines(&self, scope: &PoolScope) -> Vec<Arc<Machine>> {
-        let (state, label) = (self.state(), must_format_value(&scope.machine_pool));
-        state.machines.all_cached().filter(|machine| is_in_scope(machine, scope, &label)).cloned().collect()
+        self.state().machines.all_cached().filter(|machine| is_in_scope(machine, scope)).cloned().collect()
     }
 
     fn secret_version(&self, key: &ObjectKey) -> Option<String> {
@@ -180,12 +189,11 @@ impl Kubernetes for ApiServer {
     async fn list_asg_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<ASGMachine>>> {
         let reply = self.arrive_list("listing ASGMachines").await?;
         let found = {
-            let (state, label) = (self.state(), must_format_value(&scope.machine_pool));
+            let state = self.state();
             let all = state.asg_machines.iter().map(|(_, machine)| machine);
             let pool = state.pools.cached(&scope.pool);
             let is_in = |machine: &&Arc<ASGMachine>| {
-                belongs_to(machine, &scope.pool, pool.as_deref())
-                    && has_labels(machine.labels(), scope, &label)
+                belongs_to(machine, &scope.pool, pool.as_deref()) && has_labels(machine.labels(), scope)
             };
             all.filter(is_in).cloned().collect()
         };
@@ -195,9 +203,9 @@ impl Kubernetes for ApiServer {
     async fn list_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<Machine>>> {
         let reply = self.arrive_list("listing Machines").await?;
         let found: Vec<Arc<Machine>> = {
-            let (mut state, label) = (self.state(), must_format_value(&scope.machine_pool));
+            let mut state = self.state();
             let all = state.machines.iter().map(|(_, machine)| machine);
-            let found: Vec<_> = all.filter(|machine| is_in_scope(machine, scope, &label)).cloned().collect();
+            let found: Vec<_> = all.filter(|machine| is_in_scope(machine, scope)).cloned().collect();
             let ready = found.iter().filter(|machine| is_ready(machine)).map(|machine| machine.name_any());
             let ready = ready.collect();
             state.listed.insert(scope.pool.clone(), ready);

@@ -2,7 +2,7 @@
 
 use capasg_api::{
     ASGMachine,
-    names::{annotations, finalizers},
+    names::{annotations, finalizers, labels},
 };
 use capasg_controllers::{
     ObjectKey,
@@ -20,8 +20,7 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
     let State { ledger, pools, asg_machines, machine_pools, machines, .. } = state;
     match write {
         KubeWrite::AddPoolFinalizer { pool, resource_version, finalizers, owner_id, nothing_created } => {
-            let expect = Expect { version: Some(resource_version), uid: None };
-            pools.update(ledger, pool, expect, |pool| {
+            pools.update(ledger, pool, at_version(Some(resource_version)), |pool| {
                 pool.metadata.finalizers = Some(finalizers.clone());
                 pool.annotations_mut().insert(annotations::OWNER_ID.to_owned(), owner_id.clone());
                 if *nothing_created {
@@ -35,7 +34,7 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
             })
         }
         KubeWrite::RemovePoolFinalizer { pool, resource_version, finalizers } => {
-            let expect = Expect { version: Some(resource_version), uid: None };
+            let expect = at_version(Some(resource_version));
             pools.update(ledger, pool, expect, |pool| pool.metadata.finalizers = Some(finalizers.clone()))
         }
         KubeWrite::PatchPoolProviderIds { pool, resource_version, provider_id, list } => {
@@ -63,7 +62,7 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
             machine_pools.update(ledger, machine_pool, expect, |own| own.spec.replicas = Some(*replicas))
         }
         KubeWrite::PatchPoolStatus { pool, resource_version, status } => {
-            let expect = Expect { version: resource_version.as_deref(), uid: None };
+            let expect = at_version(resource_version.as_ref());
             pools.update(ledger, pool, expect, |pool| pool.status = Some(status.as_ref().clone()))
         }
         KubeWrite::CreateAsgMachine(new) if asg_machines.get(&ObjectKey::of(new.as_ref())).is_some() => {
@@ -90,8 +89,9 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
                 annotate(machine, annotations::DESIRED_STATE, Some(record));
             })
         }
-        KubeWrite::RestoreAsgMachine { machine, uid, owner } => {
-            asg_machines.update(ledger, machine, of_uid(uid), |machine| restore(machine, owner))
+        KubeWrite::RestoreAsgMachine { machine, uid, owner, pool_name } => {
+            asg_machines
+                .update(ledger, machine, of_uid(uid), |machine| restore(machine, owner, pool_name.as_ref()))
         }
         KubeWrite::RemoveAsgMachineFinalizer { machine, uid: wanted, .. } => {
             asg_machines.update(ledger, machine, of_uid(wanted), |machine| {
@@ -125,7 +125,10 @@ fn of_uid(uid: &str) -> Expect<'_> {
 }
 
 /// Adds the reference to its pool and our finalizer.
-fn restore(machine: &mut ASGMachine, owner: &OwnerReference) {
+fn restore(machine: &mut ASGMachine, owner: &OwnerReference, pool_name: Option<&String>) {
+    if let Some(name) = pool_name {
+        machine.labels_mut().insert(labels::POOL_NAME.to_owned(), name.clone());
+    }
     if !machine.owner_references().iter().any(|one| one.uid == owner.uid) {
         machine.owner_references_mut().push(owner.clone());
     }

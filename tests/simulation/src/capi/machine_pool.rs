@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use capasg_api::{
     ASGMachine, ASGMachinePool,
-    capi::{ContractReference, Machine, MachinePool, MachineSpec, pause_state},
+    capi::{ContractReference, Machine, MachinePool, MachineSpec, owner_machine_pool, pause_state},
     names::{labels, must_format_value},
 };
 use capasg_controllers::ObjectKey;
@@ -128,7 +128,8 @@ fn bootstrap(api: &mut api_server::State, key: &ObjectKey, machine_pool: &Machin
     });
 }
 
-/// Controller reference and label come before anything else is ready.
+/// Controller reference and label come before anything else is ready. A pool that another `MachinePool` controls is left
+/// alone: `SetControllerReference` fails.
 fn adopt_pool(api: &mut api_server::State, pool: &ObjectKey, machine_pool: &MachinePool) {
     let Some(owner) = machine_pool.controller_owner_ref(&()) else { return };
     let cluster = machine_pool.spec.cluster_name.clone();
@@ -136,7 +137,10 @@ fn adopt_pool(api: &mut api_server::State, pool: &ObjectKey, machine_pool: &Mach
     let adopted = |pool: &ASGMachinePool| {
         pool.labels().get(labels::CLUSTER_NAME) == Some(&cluster) && pool.owner_references().contains(&owner)
     };
-    if pools.get(pool).is_some_and(|pool| adopted(&pool)) {
+    let is_of_another = |pool: &ASGMachinePool| {
+        owner_machine_pool(pool).is_some_and(|controller| controller.name != owner.name)
+    };
+    if pools.get(pool).is_some_and(|pool| adopted(&pool) || is_of_another(&pool)) {
         return;
     }
     let _ = pools.update(ledger, pool, Expect::default(), |pool| {
@@ -145,7 +149,8 @@ fn adopt_pool(api: &mut api_server::State, pool: &ObjectKey, machine_pool: &Mach
     });
 }
 
-/// One Machine for every `ASGMachine` with the right labels, those being deleted included.
+/// One Machine for every `ASGMachine` with the right labels, those being deleted included. It has the name of the `ASGMachine`,
+/// and is applied with force: one of another `MachinePool` is taken over.
 fn create_machines(api: &mut api_server::State, pool: &ObjectKey, machine_pool: &MachinePool) {
     let cluster = &machine_pool.spec.cluster_name;
     let label = must_format_value(&machine_pool.name_any());
@@ -154,7 +159,13 @@ fn create_machines(api: &mut api_server::State, pool: &ObjectKey, machine_pool: 
             && machine.labels().get(labels::POOL_NAME) == Some(&label)
     };
     for (key, asg_machine) in api.asg_machines.all() {
-        if key.namespace != pool.namespace || !belongs(&asg_machine) || api.machines.get(&key).is_some() {
+        if key.namespace != pool.namespace || !belongs(&asg_machine) {
+            continue;
+        }
+        if let Some(machine) = api.machines.get(&key) {
+            if machine.labels().get(labels::POOL_NAME) != Some(&label) {
+                take_over(api, &key, machine_pool, &label);
+            }
             continue;
         }
         let reference = ContractReference {
@@ -176,6 +187,15 @@ fn create_machines(api: &mut api_server::State, pool: &ObjectKey, machine_pool: 
         let api_server::State { ledger, machines, .. } = api;
         let _ = machines.create(ledger, new);
     }
+}
+
+/// The Machine has the labels and the controller of this `MachinePool` from now on.
+fn take_over(api: &mut api_server::State, key: &ObjectKey, machine_pool: &MachinePool, label: &str) {
+    let api_server::State { ledger, machines, .. } = api;
+    let _ = machines.update(ledger, key, Expect::default(), |machine| {
+        machine.labels_mut().insert(labels::POOL_NAME.to_owned(), label.to_owned());
+        machine.metadata.owner_references = machine_pool.controller_owner_ref(&()).map(|owner| vec![owner]);
+    });
 }
 
 fn count_ready(api: &api_server::State, key: &ObjectKey, machine_pool: &MachinePool) -> i32 {

@@ -104,7 +104,7 @@ impl SimulatedCloud {
             self.simulator.set_time(self.shared.clock.now());
         }
         if take(&self.shared.silent) {
-            self.shared.journal.tell(Moment::Failed { api, is_rejected: false });
+            self.shared.journal.tell(Moment::Failed { api, is_rejected: false, is_of_spec: false });
             std::future::pending::<()>().await;
         }
         if let Err(error) = self.shared.authenticate(api, identity) {
@@ -126,7 +126,7 @@ impl SimulatedCloud {
                     error.class,
                     ErrorClass::Transient | ErrorClass::Throttled | ErrorClass::Conflict
                 );
-                self.shared.journal.tell(Moment::Failed { api, is_rejected });
+                self.shared.journal.tell(Moment::Failed { api, is_rejected, is_of_spec: is_of_spec(&error) });
                 (Err(error), reply(lost))
             }
         }
@@ -139,6 +139,13 @@ impl SimulatedCloud {
             reply => reply.map(Some),
         }
     }
+}
+
+/// Whether AWS rejects what a group is to launch for a key pair or an instance profile: no mishap takes one away that a group
+/// launches with.
+fn is_of_spec(error: &CloudError) -> bool {
+    let of_spec = ["The key pair '", "Invalid IAM Instance Profile name"];
+    error.api == "UpdateAutoScalingGroup" && of_spec.iter().any(|words| error.message.contains(words))
 }
 
 /// The port's error for the simulator's, classed by the product's own rules; a fault of AWS's own (5xx) may have had

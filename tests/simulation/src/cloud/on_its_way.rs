@@ -99,7 +99,7 @@ impl Shared {
     /// Nobody waits any longer for the reply to a call that was sent at a moment: it timed out, unless the process died.
     fn gives_up(&self, api: &'static str, sent: DateTime<Utc>) {
         if self.clock.now() - sent >= TIMES_OUT {
-            self.journal.tell(Moment::Failed { api, is_rejected: false });
+            self.journal.tell(Moment::Failed { api, is_rejected: false, is_of_spec: false });
         }
     }
 

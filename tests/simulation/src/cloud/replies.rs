@@ -160,9 +160,16 @@ fn launch(tree: &Tree) -> Launch {
         template: template_ref(policy.at("LaunchTemplate.LaunchTemplateSpecification")),
         mixed: Some(MixedInstances {
             instance_types: overrides.iter().filter_map(|item| own(item, "InstanceType")).collect(),
+            other_members: overrides.iter().flat_map(other_members).collect(),
             distribution,
         }),
     }
+}
+
+/// The members of an override besides its type; an empty text is none.
+fn other_members(tree: &Tree) -> impl Iterator<Item = String> {
+    let members = tree.members().filter(|(name, value)| *name != "InstanceType" && value.text() != Some(""));
+    members.map(|(name, _)| name.to_owned())
 }
 
 fn template_ref(tree: Option<&Tree>) -> TemplateRef {
@@ -211,6 +218,7 @@ pub(super) fn activity(tree: &Tree) -> Option<ScalingActivity> {
         zone,
         subnet,
         started_at: time(tree, "StartTime")?,
+        ended_at: time(tree, "EndTime"),
     })
 }
 

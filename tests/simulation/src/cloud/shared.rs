@@ -74,7 +74,7 @@ impl Shared {
     pub(super) fn authenticate(&self, api: &'static str, identity: &Identity) -> Result<()> {
         let rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(code) = rejected.get(&identity.name) else { return Ok(()) };
-        self.journal.tell(Moment::Failed { api, is_rejected: true });
+        self.journal.tell(Moment::Failed { api, is_rejected: true, is_of_spec: false });
         Err(CloudError::answered(api, 403, code, "The security token included in the request is not valid"))
     }
 

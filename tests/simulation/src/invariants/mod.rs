@@ -124,9 +124,11 @@ impl Invariants {
                 self.a_lasting_failure_is_reported(&mut self.inner(), api, failure);
             }
             Moment::Sent { write } => self.note_sent(&mut self.inner(), now, write),
-            Moment::Failed { api, is_rejected } => {
+            Moment::Failed { api, is_rejected, is_of_spec } => {
                 let mut inner = self.inner();
-                inner.failures.failed(api, is_rejected, now);
+                if !is_of_spec {
+                    inner.failures.failed(api, is_rejected, now);
+                }
                 inner.ended.failed = (api == "TerminateInstanceInAutoScalingGroup").then_some(is_rejected);
             }
             Moment::Kubernetes { write, changed } => {

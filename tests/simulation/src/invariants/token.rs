@@ -20,7 +20,8 @@ const RULE: &str = "the_launch_template_has_the_token";
 /// How far the launch template may be behind the Secret.
 const BEHIND: TimeDelta = TimeDelta::minutes(2);
 
-/// The calls that a new version and its pin need. What is read of images, subnets and security groups is not needed: a group
+/// The calls that a new version and its pin need. AWS may reject a version for what the spec names: that is no failure of the
+/// call, since the group is pinned to another one. What is read of images, subnets and security groups is not needed: a group
 /// continues to launch what it launches.
 const NEEDED: [&str; 8] = [
     "CreateLaunchTemplate",

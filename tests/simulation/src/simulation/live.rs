@@ -228,6 +228,10 @@ fn settles(story: &Story) -> TimeDelta {
     if story.has(is_template_gone) {
         minutes += 62;
     }
+    // A process that starts reads the hook, whose timeout follows the drain timeout of the MachinePool, within five minutes.
+    if story.has(|act| matches!(act, Act::NodeDrainTimeout(..))) {
+        minutes += 5;
+    }
     // A recommendation to rebalance counts once its instance is 15 minutes old, and the rollout then takes some minutes.
     if story.has(|act| matches!(act, Act::Recommend(_))) {
         minutes += 25;

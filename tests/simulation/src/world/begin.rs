@@ -102,7 +102,7 @@ impl World {
         let lease = Arc::new(Lease::new(Arc::clone(&clock)));
         let factory = Factory { simulator: simulator.clone(), shared, events: setup.events };
         let parts = Parts { factory, api: &api, clock: &clock, random: &random, lease: &lease };
-        let (context, inventories) = parts.controllers(setup.cadence, &observers);
+        let (context, inventories) = parts.controllers(&setup.cadence, &observers);
         let factory = parts.factory;
         let changes = inventories.changes();
         let invariants = setup.invariants.then(|| {
@@ -172,7 +172,7 @@ impl World {
             random: &self.random,
             lease: &self.lease,
         };
-        let (context, inventories) = parts.controllers(self.setup.cadence, &self.observers);
+        let (context, inventories) = parts.controllers(&self.setup.cadence, &self.observers);
         self.lease.renew();
         self.takeover = None;
         self.dead = false;
@@ -324,7 +324,7 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    fn controllers(&self, cadence: Cadence, observers: &Observers) -> (Arc<Context>, Arc<Inventories>) {
+    fn controllers(&self, cadence: &Cadence, observers: &Observers) -> (Arc<Context>, Arc<Inventories>) {
         let clock: Arc<dyn Clock> = Arc::new(HostClock(Arc::clone(self.clock)));
         let inventories = Inventories::stepped(InventoryParts {
             factory: Arc::new(self.factory.clone()),
@@ -332,7 +332,7 @@ impl Parts<'_> {
             observer: Arc::clone(&observers.calls),
             clock: Arc::clone(&clock),
             limits: Limits::default(),
-            cadence,
+            cadence: *cadence,
             template_tag: tags::OWNER_ID,
             supervisor: Supervisor::default(),
         });

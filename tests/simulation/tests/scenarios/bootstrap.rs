@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use capasg_api::conditions::UP_TO_DATE;
+use capasg_api::conditions::{GROUP_READY, UP_TO_DATE};
 use capasg_simulation::{CANARY, Pool, Setup, World};
 use chrono::TimeDelta;
 
@@ -86,6 +86,45 @@ async fn a_bootstrap_config_edit_rolls_out_once_it_is_rendered() -> Result<()> {
         world.finish()?;
     }
     Ok(())
+}
+
+/// AWS rejects what the spec names next, for weeks: what is launched meanwhile joins with the newest token.
+// Rules: H2
+// Pains: P8
+#[tokio::test(start_paused = true)]
+async fn tokens_reach_the_group_while_aws_rejects_the_next_launch_template() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 2).await?;
+    let before = world.in_service(&pool);
+    let key = |world: &World, name: &str| {
+        world.edit_pool(&pool, |pool| pool.spec.machine.ssh_key_name = Some(name.to_owned()));
+    };
+    key(&world, "missing");
+    let is_rejected = |world: &World| world.says(&pool, GROUP_READY, "False", "Rejected");
+    world.run_until("it is rejected", SOON, is_rejected).await?;
+    for _ in 0..3 {
+        world.rotate_token(&pool);
+        // The rule `the_launch_template_has_the_token` is checked at every step.
+        world.run_for(TimeDelta::minutes(7)).await?;
+        ensure!(is_rejected(&world), "it is not reported any more\n{}", world.describe());
+    }
+    ensure!(world.in_service(&pool) == before, "nothing is replaced\n{}", world.describe());
+    for id in &before {
+        world.simulator.kill(&world.scope(), id);
+    }
+    let has_others = |world: &World| {
+        let now = world.in_service(&pool);
+        now.len() == 2 && now.is_disjoint(&before)
+    };
+    world.run_until("others are launched", SOON, has_others).await?;
+    ensure!(newest_user_data(&world, &pool)?.contains(&format!("{:06x}.", 4)), "not the last token");
+    let template = world.dump().templates.into_iter().next().context("the template")?;
+    ensure!(template.versions.len() <= 10, "{} versions have piled up", template.versions.len());
+    ensure!(world.events("CallRejected").len() == 1, "one event, not {:?}", world.events("CallRejected"));
+    key(&world, "ops");
+    let is_rolled_out = |world: &World| world.is_running(&pool, 2) && up_to_date(world, &pool) == Some(2);
+    world.run_until("the correction rolls out", TimeDelta::hours(1), is_rolled_out).await?;
+    ensure!(world.says(&pool, GROUP_READY, "True", "GroupReady"), "{}", world.describe());
+    world.finish()
 }
 
 /// A new version of core adds a field with its default to each KubeadmConfig. The CA rotates later.

@@ -188,6 +188,43 @@ async fn a_template_reference_or_policy_changed_outside_is_corrected() -> Result
     world.finish()
 }
 
+/// Instances of another launch template would be replaced again, and with weights the pool would have too few.
+#[tokio::test(start_paused = true)]
+async fn what_overrides_have_besides_their_types_is_removed() -> Result<()> {
+    let (mut world, pool) = running_with(Setup::default(), 2, |spec| {
+        spec.instance_types.push(InstanceTypeEntry::new("m6i.large"));
+    })
+    .await?;
+    let whole = group(&world, &pool)?;
+    let data = Tree::new().with("ImageId", "ami-0a1b2c3d").with("InstanceType", "m7i.large");
+    let params = Tree::new().with("LaunchTemplateName", "somebody-elses").with("LaunchTemplateData", data);
+    let reply = world.aws(Service::Ec2, "CreateLaunchTemplate", params)?;
+    let theirs = reply.at("LaunchTemplate.LaunchTemplateId").and_then(Tree::text).context("an id")?;
+    let (ours, version) = world.group(&pool).context("the group")?.template;
+    let reference =
+        |id: &str, version: &str| Tree::new().with("LaunchTemplateId", id).with("Version", version);
+    for (member, value) in
+        [("LaunchTemplateSpecification", reference(theirs, "1")), ("WeightedCapacity", Tree::from("2"))]
+    {
+        let before = world.events(events::DRIFT_CORRECTED).len();
+        let overrides = ["m7i.large", "m6i.large"]
+            .map(|kind| Tree::new().with("InstanceType", kind).with(member, value.clone()));
+        let template = Tree::new()
+            .with("LaunchTemplateSpecification", reference(&ours, &version))
+            .with("Overrides", Tree::list(overrides));
+        let policy = Tree::new().with("LaunchTemplate", template);
+        update(&world, &pool, |group| group.with("MixedInstancesPolicy", policy))?;
+        ensure!(group(&world, &pool)? != whole, "{member}: nothing was changed");
+        world.run_for(A_POLL).await?;
+        ensure!(group(&world, &pool)? == whole, "{member}: {}", group(&world, &pool)?);
+        let told = world.events(events::DRIFT_CORRECTED);
+        ensure!(told.len() == before + 1, "{member}: {told:?}");
+        ensure!(told[before].contains(&format!("Overrides {member} -> none")), "{}", told[before]);
+        ensure!(world.says(&pool, DRIFTED, "False", "NotDrifted"), "{member}\n{}", world.describe());
+    }
+    world.finish()
+}
+
 /// Our own wish is no drift, whoever writes it.
 // Pains: W6
 #[tokio::test(start_paused = true)]

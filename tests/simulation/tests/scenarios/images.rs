@@ -154,6 +154,44 @@ async fn an_image_that_went_away_is_noticed_once_a_launch_fails() -> Result<()> 
     world.finish()
 }
 
+/// The image of the next version goes away after it was read, before the group is pinned to it: that is noticed when AWS
+/// rejects it, not with the next hourly read.
+// Pains: W27
+#[tokio::test(start_paused = true)]
+async fn the_next_image_that_went_away_is_noticed_once_aws_rejects_it() -> Result<()> {
+    let (mut world, pool) = by_parameter().await?;
+    let scope = world.scope();
+    world.simulator.put_parameter(&scope, "/images/node/v1.37.0", NEWER);
+    world.fault(Fault::error("UpdateAutoScalingGroup", 400, "ValidationError", "not now").times(None));
+    world.edit_machine_pool(&pool, |own| own.spec.template.spec.version = Some("v1.37.0".to_owned()));
+    let waits = |world: &World| world.says(&pool, "GroupReady", "False", "Rejected");
+    world.run_until("it is rejected", SEEN_BY_THEN, waits).await?;
+    world.simulator.remove_image(&scope, NEWER);
+    world.simulator.clear_faults(None);
+    let says = |world: &World| world.says(&pool, LAUNCH_TEMPLATE_READY, "False", "ImageNotFound");
+    world.run_until("it is reported", TimeDelta::minutes(15), says).await?;
+    ensure!(images(&world, &pool) == [OLD.to_owned()].into(), "{}", world.describe());
+    world.finish()
+}
+
+/// The image that was taken is deregistered, and so is the parameter denied: the condition says why it names no other.
+// Pains: P13, W27
+#[tokio::test(start_paused = true)]
+async fn a_deregistered_image_is_reported_with_why_the_parameter_is_not_read() -> Result<()> {
+    let (mut world, pool) = by_parameter().await?;
+    let words = "User is not authorized to perform: ssm:GetParameter";
+    world.fault(Fault::error("GetParameter", 400, "AccessDeniedException", words).times(None));
+    world.simulator.remove_image(&world.scope(), OLD);
+    world.kill_process();
+    let says = |world: &World| world.says(&pool, LAUNCH_TEMPLATE_READY, "False", "ImageNotFound");
+    world.run_until("it is reported", TimeDelta::hours(2), says).await?;
+    let message = world.condition(&pool, LAUNCH_TEMPLATE_READY).map(|condition| condition.message);
+    let message = message.unwrap_or_default();
+    ensure!(message.contains(OLD) && message.contains("cannot be read in region"), "{message}");
+    ensure!(message.contains(words) && !message.contains("names no other image"), "{message}");
+    world.finish()
+}
+
 /// `spec.retryToken` reads what the spec refers to again, without waiting for the next read.
 // Pains: W27
 #[tokio::test(start_paused = true)]
@@ -199,12 +237,17 @@ async fn a_deleted_image_parameter_blocks_nothing() -> Result<()> {
     world.scale(&pool, 3);
     reach(&mut world, &pool, 3).await?;
     ensure!(images(&world, &pool) == [OLD.to_owned()].into(), "{}", world.describe());
+    let told = world.condition(&pool, LAUNCH_TEMPLATE_READY).map(|told| (told.status, told.message));
+    let (status, message) = told.unwrap_or_default();
+    ensure!(status == "Unknown" && message.contains(words), "{status}: {message}");
+    ensure!(message.ends_with(&format!("the group continues to launch {OLD}.")), "{message}");
     world.simulator.clear_faults(None);
     world
         .run_until("it is everywhere", TimeDelta::minutes(80), |world| {
             images(world, &pool) == [NEW.to_owned()].into() && world.is_running(&pool, 3)
         })
         .await?;
+    ensure!(world.says(&pool, LAUNCH_TEMPLATE_READY, "True", "LaunchTemplateReady"));
     world.finish()
 }
 
@@ -229,9 +272,12 @@ async fn a_parameter_without_an_image_id_is_reported() -> Result<()> {
     world.simulator.put_parameter(&world.scope(), PARAMETER, OLD);
     reach(&mut world, &pool, 2).await?;
     world.simulator.put_parameter(&world.scope(), PARAMETER, &secret);
+    world.run_for(SEEN_BY_THEN).await?;
+    ensure!(!says(&world), "nothing waits for it\n{}", world.describe());
     policy(&world, &pool, ImageUpdatePolicy::RollOut);
     world.run_for(SEEN_BY_THEN).await?;
     ensure!(told(&world, &pool) == (OLD.to_owned(), None), "{}", world.describe());
+    ensure!(says(&world), "{}", world.describe());
     world.scale(&pool, 3);
     reach(&mut world, &pool, 3).await?;
     ensure!(images(&world, &pool) == [OLD.to_owned()].into(), "{}", world.describe());

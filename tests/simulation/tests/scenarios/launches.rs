@@ -224,6 +224,29 @@ async fn a_launch_that_a_hook_ends_is_reported_and_recovers() -> Result<()> {
     .await
 }
 
+/// AWS waits an hour for a lifecycle hook, unless it says otherwise: another leader may see the end of a launch.
+// Pains: P46
+#[tokio::test(start_paused = true)]
+async fn a_launch_that_a_hook_ends_after_an_hour_is_reported_by_the_next_leader() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 2).await?;
+    let hook = group_params(&world, &pool).with("LifecycleHookName", "others");
+    let params = hook
+        .clone()
+        .with("LifecycleTransition", "autoscaling:EC2_INSTANCE_LAUNCHING")
+        .with("HeartbeatTimeout", 3_600)
+        .with("DefaultResult", "ABANDON");
+    world.aws(Service::AutoScaling, "PutLifecycleHook", params)?;
+    world.scale(&pool, 3);
+    world.run_for(TimeDelta::minutes(30)).await?;
+    world.kill_process();
+    let failing = |world: &World| world.says(&pool, SCALING_HEALTHY, "False", "LaunchFailed");
+    world.run_until("it is reported", TimeDelta::minutes(45), failing).await?;
+    world.aws(Service::AutoScaling, "DeleteLifecycleHook", hook)?;
+    reach(&mut world, &pool, 3).await?;
+    ensure!(world.says(&pool, SCALING_HEALTHY, "True", "ScalingHealthy"), "{}", world.describe());
+    world.finish()
+}
+
 /// Correcting the spec is enough, and seen at once.
 // Pains: P46
 #[tokio::test(start_paused = true)]

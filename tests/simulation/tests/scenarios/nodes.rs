@@ -93,6 +93,52 @@ async fn instances_that_never_join_stall_the_pool_after_ten_minutes() -> Result<
     world.finish()
 }
 
+/// The bootstrap of each instance fails and shuts it down, so that none of them waits for as long as the timeout.
+#[tokio::test(start_paused = true)]
+async fn instances_that_terminate_before_their_nodes_join_stall_the_pool() -> Result<()> {
+    let mut world = World::new(Setup::default());
+    world.mute("*", true);
+    let pool = world.add_pool("workers", 2);
+    world.run_until("in service", SOON, |world| world.in_service(&pool).len() == 2).await?;
+    let served = world.now();
+    for _ in 0..4 {
+        world.run_for(TimeDelta::minutes(3)).await?;
+        let before = world.in_service(&pool);
+        for id in &before {
+            ensure!(world.simulator.kill(&world.scope(), id), "{id} runs");
+        }
+        let is_replaced = |world: &World| {
+            let now = world.in_service(&pool);
+            now.len() == 2 && now.is_disjoint(&before)
+        };
+        world.run_until("they are replaced", SOON, is_replaced).await?;
+        let (took, found) = (world.now() - served, verdict(&world, &pool)?);
+        if took < TimeDelta::minutes(9) {
+            ensure!(found == waiting(), "after {took}: {found:?}\n{}", world.describe());
+        } else if took > TimeDelta::minutes(11) {
+            ensure!(found == stalled("NodeStartupTimeout"), "after {took}: {found:?}\n{}", world.describe());
+        }
+    }
+    let told = world.condition(&pool, NODES_READY).context("NodesReady")?.message;
+    ensure!(told.starts_with("Instances terminate before their Nodes are ready"), "{told}");
+    ensure!(told.contains("describe-scaling-activities"), "{told}");
+    // Another process continues with it, and publishes it no more.
+    world.kill_process();
+    let mut recovered = false;
+    let end = world.now() + TimeDelta::minutes(3);
+    world
+        .run_until("another process reports", SOON, |world| {
+            recovered |= verdict(world, &pool).is_ok_and(|found| found != stalled("NodeStartupTimeout"));
+            world.now() >= end
+        })
+        .await?;
+    ensure!(!recovered, "{}", world.describe());
+    ensure!(world.events("NodesNotReady").len() == 1, "{:?}", world.events("NodesNotReady"));
+    world.mute("*", false);
+    becomes(&mut world, &pool, &settled(), TimeDelta::minutes(3)).await?;
+    world.finish()
+}
+
 /// Not with the next event or resync: nothing else happens to the pool.
 #[tokio::test(start_paused = true)]
 async fn the_timeout_is_reported_when_it_passes() -> Result<()> {

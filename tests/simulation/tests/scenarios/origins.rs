@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context as _, Result, ensure};
 use capasg_api::{
     names::{annotations, tags},
-    pool::{AdoptionPolicy, DeletionPolicy, RolloutType},
+    pool::{AdoptionPolicy, DeletionPolicy, InstanceTypeEntry, RolloutType},
 };
 use capasg_fake_aws::{Service, Tree};
 use capasg_simulation::{Pool, Setup, World};
@@ -94,6 +94,24 @@ async fn an_attached_instance_of_another_type_stays_until_the_next_change() -> R
     world.finish()
 }
 
+/// A change of the types alone is such a change as well.
+#[tokio::test(start_paused = true)]
+async fn an_attached_instance_of_another_type_is_replaced_once_the_types_change() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 2).await?;
+    let before = world.in_service(&pool);
+    let id = attached_of(&mut world, &pool, Some("c5.large")).await?;
+    world.run_for(TimeDelta::minutes(30)).await?;
+    world.edit_pool(&pool, |pool| pool.spec.instance_types.push(InstanceTypeEntry::new("m6i.large")));
+    let is_replaced = |world: &World| {
+        world.is_running(&pool, 3)
+            && !world.in_service(&pool).contains(&id)
+            && world.says(&pool, "UpToDate", "True", "UpToDate")
+    };
+    world.run_until("it is replaced", REPLACED_BY_THEN, is_replaced).await?;
+    ensure!(world.in_service(&pool).is_superset(&before), "the others stay\n{}", world.describe());
+    world.finish()
+}
+
 /// A pool with `deletionPolicy: Orphan` is deleted, and created again under its name, and adopts what was kept: its own launch
 /// template is no other one.
 #[tokio::test(start_paused = true)]
@@ -134,6 +152,11 @@ async fn a_kept_group_that_is_adopted_again_is_replaced_no_more_than_once() -> R
     let mark = world.mark();
     world.run_for(TimeDelta::hours(2)).await?;
     ensure!(crate::ended_since(&world, mark).is_empty(), "replaced without end\n{}", world.describe());
+    // What the pool launched itself is not adopted, whatever becomes of its launch template.
+    let deleted = delete_template(&world, &pool)?;
+    created_again(&mut world, &pool, &deleted).await?;
+    world.run_for(TimeDelta::hours(2)).await?;
+    ensure!(crate::ended_since(&world, mark).is_empty(), "replaced for it\n{}", world.describe());
     world.finish()
 }
 

@@ -1,7 +1,7 @@
 //! Pools that are deleted while AWS answers none of their calls.
 
 use anyhow::{Context, Result, ensure};
-use capasg_api::{names::annotations, pool::DeletionPolicy};
+use capasg_api::{ASGMachinePool, conditions::DELETING, names::annotations, pool::DeletionPolicy};
 use capasg_fake_aws::{Effect, Fault};
 use capasg_simulation::{Pool, Setup, World};
 use chrono::TimeDelta;
@@ -144,6 +144,61 @@ async fn a_pool_of_an_earlier_release_waits_for_aws() -> Result<()> {
     world.simulator.clear_faults(None);
     world.run_until("it is gone", TimeDelta::hours(1), |world| world.is_gone(&pool)).await?;
     nothing_is_left(&mut world).await
+}
+
+/// What a manifest does not name is removed, except the status.
+fn remove_records(pool: &mut ASGMachinePool) {
+    pool.annotations_mut().clear();
+    (pool.spec.provider_id, pool.spec.provider_id_list) = (None, Vec::new());
+}
+
+/// The owner ID of a pool that runs.
+fn owner_id(world: &World, pool: &Pool) -> Result<String> {
+    let object = world.pool(pool).context("the pool")?;
+    Ok(object.annotations().get(annotations::OWNER_ID).context("an owner ID")?.clone())
+}
+
+/// An operator restores the owner ID of a pool whose deletion waits for it.
+async fn is_deleted_with(mut world: World, pool: &Pool, owner: String) -> Result<()> {
+    ensure!(world.pool(pool).is_some() && !marked(&world, pool), "it waits\n{}", world.describe());
+    ensure!(world.in_service(pool).len() == 2, "nothing is terminated\n{}", world.describe());
+    world.edit_pool(pool, |pool| {
+        pool.annotations_mut().insert(annotations::OWNER_ID.to_owned(), owner);
+    });
+    world.run_until("everything is gone", TimeDelta::hours(1), |world| world.is_gone(pool)).await?;
+    nothing_is_left(&mut world).await
+}
+
+/// A tool replaces a pool that runs with its manifest (`kubectl replace`, Argo CD with `Replace=true`).
+// Rules: E3
+#[tokio::test(start_paused = true)]
+async fn a_pool_that_was_replaced_counts_as_one_that_created_something() -> Result<()> {
+    // The rules do not know a pool without the records of what it owns.
+    let (mut world, pool) = crate::running(Setup { invariants: false, ..Setup::default() }, 2).await?;
+    let owner = owner_id(&world, &pool)?;
+    world.edit_pool(&pool, |pool| {
+        remove_records(pool);
+        pool.metadata.finalizers = None;
+    });
+    world.run_for(TimeDelta::minutes(3)).await?;
+    ensure!(owner_id(&world, &pool)? != owner, "it has another owner ID\n{}", world.describe());
+    world.delete_machine_pool(&pool);
+    world.run_for(TimeDelta::minutes(20)).await?;
+    is_deleted_with(world, &pool, owner).await
+}
+
+/// The records are lost while the pool is being deleted.
+// Rules: E3
+#[tokio::test(start_paused = true)]
+async fn a_deletion_without_an_owner_id_waits_for_it() -> Result<()> {
+    let (mut world, pool) = crate::running(Setup { invariants: false, ..Setup::default() }, 2).await?;
+    let owner = owner_id(&world, &pool)?;
+    world.edit_pool(&pool, remove_records);
+    world.delete_pool(&pool);
+    world.delete_machine_pool(&pool);
+    world.run_for(TimeDelta::minutes(20)).await?;
+    ensure!(world.says(&pool, DELETING, "True", "GroupNotOwned"), "{}", world.describe());
+    is_deleted_with(world, &pool, owner).await
 }
 
 /// The first creation removes the record, and a restart does not write it again.

@@ -5,6 +5,7 @@ use std::io::Read as _;
 use anyhow::{Context, Result, ensure};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use capasg_api::conditions::LAUNCH_TEMPLATE_READY;
+use capasg_fake_aws::ec2::Image as CloudImage;
 use capasg_simulation::{CANARY, Pool, Setup, World};
 use chrono::TimeDelta;
 use flate2::read::GzDecoder;
@@ -135,6 +136,40 @@ async fn too_large_bootstrap_data_are_reported_until_an_edit() -> Result<()> {
         world.finish()?;
     }
     Ok(())
+}
+
+/// The next image boots Windows, which decompresses nothing: the pool continues to launch Linux, with each new token.
+// Rules: H2, H6
+#[tokio::test(start_paused = true)]
+async fn tokens_are_renewed_while_windows_cannot_use_the_data() -> Result<()> {
+    const WINDOWS: &str = "ami-0f1e2d3c";
+    let with_token = |token: &str| {
+        let mut data = cloud_config(3 * LIMIT);
+        data.extend(format!("\ntoken: {token}\n").bytes());
+        data
+    };
+    let (mut world, pool) = running(Setup::default(), 1).await?;
+    world.core.write_bootstrap_data(&pool.config, with_token("aaaaaa.0123456789abcdef"), None);
+    world.run_for(TimeDelta::minutes(2)).await?;
+    let image = CloudImage { windows: true, ..CloudImage::new(WINDOWS, "node-windows", "x86_64") };
+    world.simulator.put_image(&world.scope(), image);
+    world.edit_pool(&pool, |pool| pool.spec.machine.image.id = Some(WINDOWS.to_owned()));
+    let is_told = |world: &World| world.says(&pool, LAUNCH_TEMPLATE_READY, "False", TOO_LARGE);
+    world.run_until("it is told", SOON, is_told).await?;
+    let newer = with_token("bbbbbb.0123456789abcdef");
+    world.core.write_bootstrap_data(&pool.config, newer.clone(), None);
+    world.run_for(TimeDelta::minutes(3)).await?;
+    let before = world.in_service(&pool);
+    for id in &before {
+        world.simulator.kill(&world.scope(), id);
+    }
+    let is_replaced =
+        |world: &World| world.in_service(&pool).len() == 1 && world.in_service(&pool).is_disjoint(&before);
+    world.run_until("another is launched", SOON, is_replaced).await?;
+    ensure!(unpack(&newest(&world, &pool)?)? == newer, "not the last token");
+    ensure!(is_told(&world), "{}", world.describe());
+    ensure!(world.instances(&pool).iter().all(|one| one.image != WINDOWS), "Windows is launched");
+    world.finish()
 }
 
 /// Ignition goes to EC2 byte for byte.

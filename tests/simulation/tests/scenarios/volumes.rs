@@ -252,6 +252,48 @@ async fn the_capacity_follows_the_volume_that_the_field_names() -> Result<()> {
     world.finish()
 }
 
+/// What is not known of a volume stays as it was reported.
+#[tokio::test(start_paused = true)]
+async fn the_capacity_stays_while_a_snapshot_cannot_be_read() -> Result<()> {
+    let mut world = world_with(bottlerocket());
+    world.simulator.put_snapshot(&world.scope(), "snap-0a1b2c3d", 50);
+    let pool = pool_of(&mut world, |spec| {
+        let snapshot_id = Some("snap-0a1b2c3d".to_owned());
+        spec.machine.data_volumes =
+            vec![DataVolume { snapshot_id, size_gib: None, ..data_volume("/dev/xvdc", 0) }];
+        spec.machine.ephemeral_storage_device_name = Some("/dev/xvdc".to_owned());
+    })
+    .await?;
+    let is_told = |world: &World| ephemeral_storage(world, &pool).as_deref() == Some("50Gi");
+    ensure!(is_told(&world), "{}", world.describe());
+    let fail = |world: &mut World, status, code| {
+        world.fault(capasg_fake_aws::Fault::error(SNAPSHOTS, status, code, "No."));
+        world.kill_process();
+        world.mark()
+    };
+    let mut lost = false;
+    let mark = fail(&mut world, 503, "RequestLimitExceeded");
+    world
+        .run_until("it is read again", TimeDelta::minutes(5), |world| {
+            lost |= !is_told(world);
+            world.calls_since(mark, Some(SNAPSHOTS)).len() == 2
+                && world.says(&pool, "CloudReachable", "True", "CloudReachable")
+        })
+        .await?;
+    ensure!(!lost, "lost while AWS throttled the read\n{}", world.describe());
+
+    // A denial is not repeated for an hour, unless a user says that it is corrected.
+    let mark = fail(&mut world, 403, "UnauthorizedOperation");
+    world.run_for(TimeDelta::minutes(10)).await?;
+    ensure!(is_told(&world), "lost while AWS denied the read\n{}", world.describe());
+    ensure!(world.calls_since(mark, Some(SNAPSHOTS)).len() == 1);
+    world.edit_pool(&pool, |pool| pool.spec.retry_token = Some("1".to_owned()));
+    let is_read = |world: &World| world.calls_since(mark, Some(SNAPSHOTS)).len() == 2;
+    world.run_until("it is read again", TimeDelta::minutes(1), is_read).await?;
+    ensure!(is_told(&world), "{}", world.describe());
+    world.finish()
+}
+
 /// A release that did not know the volumes of images left a version that launches them as they are.
 #[tokio::test(start_paused = true)]
 async fn an_upgrade_replaces_nothing() -> Result<()> {

@@ -199,8 +199,11 @@ fn launch() -> BoxedStrategy<Launch> {
             spot_max_price,
         },
     );
-    let mixed = (vec(text(), 0..4), distribution)
-        .prop_map(|(instance_types, distribution)| MixedInstances { instance_types, distribution });
+    let mixed = (vec(text(), 0..4), distribution).prop_map(|(instance_types, distribution)| MixedInstances {
+        instance_types,
+        other_members: BTreeSet::new(),
+        distribution,
+    });
     (text(), option::of(any::<i64>()), option::of(mixed))
         .prop_map(|(id, version, mixed)| Launch { template: TemplateRef { id, version }, mixed })
         .boxed()

@@ -353,6 +353,34 @@ fn g2_an_older_view_reverts_nothing() {
     assert_eq!(pool.report().replicas_managed_by, None);
 }
 
+/// The answer to the report of the hand-over was lost: what the user requests afterwards is not compared with the group.
+#[test]
+fn g2_a_report_without_an_answer_does_not_repeat_the_hand_over() {
+    let mut pool = Pool::theirs(3);
+    let status = |external| Report::Status {
+        provisioned: None,
+        rollout: None,
+        rolling_out: false,
+        nodes: None,
+        external,
+    };
+    let record = |pool: &mut Pool, report| pool.stage.memory.record(Entry::Reported(report), now());
+    record(&mut pool, status(true));
+    pool.owner.annotations_mut().clear();
+    assert!(pool.plan().handed_back);
+    pool.status = Some(pool.report());
+    record(&mut pool, Report::Unanswered { external: false });
+    pool.owner.spec.replicas = Some(5);
+    pool.status.as_mut().unwrap().desired_replicas = 5;
+    let plan = pool.plan();
+    assert_eq!((pool.stage.desired.owner, pool.stage.desired.replicas), (ReplicaOwner::MachinePool, 5));
+    assert!(sizes(&plan), "{plan:?}");
+    // What was reported before is known.
+    record(&mut pool, status(false));
+    record(&mut pool, Report::Unanswered { external: false });
+    assert_eq!(pool.stage.memory.replicas.reported_external(), Some(false));
+}
+
 #[test]
 fn g2_replicas_that_were_edited_with_the_annotation_count() {
     let mut pool = Pool::theirs(3);

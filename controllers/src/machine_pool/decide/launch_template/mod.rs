@@ -7,6 +7,7 @@ mod renewal;
 
 use std::collections::BTreeMap;
 
+use capasg_api::pool::ChangePolicy;
 use capasg_cloud::{LaunchTemplateData, LaunchTemplateVersion, TemplateRef, Write};
 
 use crate::machine_pool::model::memory::unknown_versions::Missing;
@@ -15,7 +16,7 @@ use crate::machine_pool::model::revision::desired_stamp;
 use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::template_versions::{pinned_version, previous_stamp, record, unread_version};
 use crate::machine_pool::model::{
-    Desired, DesiredLaunch, Input, Known, Needs, Observed, ObservedTemplate, Part, stamp,
+    Desired, DesiredLaunch, Input, Known, Needs, Observed, ObservedTemplate, Part, retry_key, stamp,
 };
 use crate::names::template_tags;
 
@@ -34,12 +35,15 @@ pub fn decide(input: &Input<'_>) -> (Pin, Part) {
     if rests_on_records(input) {
         return (Pin::Unchanged, read_versions(Missing::Read));
     }
-    // What the spec names may be missing, or not fit: the group continues to launch, with tokens that are valid.
-    let renewed = matches!(desired.launch, DesiredLaunch::Unknown).then(|| renewed(desired, observed));
-    let launch = renewed.as_ref().unwrap_or(&desired.launch);
-    let DesiredLaunch::Known { data, stamp, has_user_data } = launch else {
+    // What the spec names may be missing, not fit, or be rejected: the group continues to launch, with tokens that are valid.
+    let is_unknown = matches!(desired.launch, DesiredLaunch::Unknown);
+    let previous = if is_unknown { Some(renewed(desired, observed)) } else { instead_of_rejected(input) };
+    let DesiredLaunch::Known { data, stamp, has_user_data } = previous.as_ref().unwrap_or(&desired.launch)
+    else {
         return (Pin::Unchanged, Part::default());
     };
+    let is_rejected = !is_unknown && previous.is_some();
+    let unchanged = if is_rejected { Pin::Previous(None) } else { Pin::Unchanged };
     let create = |write: &dyn Fn() -> Write| {
         if *has_user_data {
             Part::of(write())
@@ -62,10 +66,11 @@ pub fn decide(input: &Input<'_>) -> (Pin, Part) {
             let stamp = stamp.clone().following(previous_stamp(observed).as_ref());
             if let Some(number) = version_with(observed, versions, data, &stamp) {
                 let version = TemplateRef { id: id.clone(), version: Some(number) };
-                return (Pin::Version(version), Part::default());
+                let pin = if is_rejected { Pin::Previous(Some(version)) } else { Pin::Version(version) };
+                return (pin, Part::default());
             }
             if !has_all_versions {
-                return (Pin::Unchanged, read_versions(Missing::Read));
+                return (unchanged, read_versions(Missing::Read));
             }
             let latest = versions.keys().next_back();
             create(&|| Write::CreateLaunchTemplateVersion {
@@ -77,7 +82,25 @@ pub fn decide(input: &Input<'_>) -> (Pin, Part) {
             })
         }
     };
-    (Pin::Unchanged, part)
+    (unchanged, part)
+}
+
+/// The previous content with the current bootstrap data, while AWS rejects the content of the spec: each new token would only
+/// be in another version that the group cannot be pinned to. The content of the spec is tried again when its retry is due, or
+/// a user changes something.
+fn instead_of_rejected(input: &Input<'_>) -> Option<DesiredLaunch> {
+    let Input { objects, desired, observed, memory, now } = *input;
+    let DesiredLaunch::Known { stamp: of_spec, .. } = &desired.launch else { return None };
+    // A preview tries nothing of the spec, and lists it.
+    let is_preview = objects.pool.spec.change_policy() == ChangePolicy::Preview;
+    let key = || retry_key::user_key(objects, memory);
+    if is_preview || !memory.failed_calls.rejects_launch_content(key, now) {
+        return None;
+    }
+    let previous = renewed(desired, observed);
+    // With the same content, the same call would be rejected.
+    let differs = matches!(&previous, DesiredLaunch::Known { stamp, .. } if stamp.content != of_spec.content);
+    differs.then_some(previous)
 }
 
 /// Whether instances are outdated by what their ASGMachines record alone, while not all versions were read: nothing is

@@ -7,6 +7,9 @@ use capasg_cloud::TemplateRef;
 pub enum Pin {
     /// This version.
     Version(TemplateRef),
+    /// This version has the previous content with the current bootstrap data, since AWS rejects the content of the spec; `None`
+    /// until it exists.
+    Previous(Option<TemplateRef>),
     /// The version that it is pinned to now: the desired one is unknown, or about to be created.
     Unchanged,
 }

@@ -31,8 +31,8 @@ pub fn prune(observed: &Observed, pin: &Pin) -> Part {
         (template == id).then_some(*version)
     }));
     match pin {
-        Pin::Version(version) => used.extend(version.version),
-        Pin::Unchanged => return Part::default(),
+        Pin::Version(version) | Pin::Previous(Some(version)) => used.extend(version.version),
+        Pin::Previous(None) | Pin::Unchanged => return Part::default(),
     }
     let refreshes = observed.refreshes.iter().flat_map(|view| view.refreshes.iter());
     let launched =

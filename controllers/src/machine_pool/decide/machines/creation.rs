@@ -13,7 +13,7 @@ use kube::{ResourceExt, api::ObjectMeta};
 
 use crate::kubernetes::KubeWrite;
 use crate::machine_pool::decide::machines::{deletion::wait_for_machine, facts};
-use crate::machine_pool::model::launch_record::LaunchRecord;
+use crate::machine_pool::model::launch_record::{LaunchRecord, types_hash};
 use crate::machine_pool::model::revision::desired_stamp;
 use crate::machine_pool::model::template_versions::{
     is_of_another_template, is_of_foreign_version, stamps, unread_version, version_of,
@@ -55,7 +55,12 @@ fn record_of(input: &Input<'_>, instance: &PoolInstance) -> Option<LaunchRecord>
     if is_found {
         let of_type = instance.listed.as_ref().and_then(|listed| listed.instance_type.as_ref());
         let other_type = of_type.is_some_and(|kind| !desired.instance_types.contains(kind));
-        return desired_stamp(desired, observed).map(|stamp| LaunchRecord::Found { stamp, other_type });
+        let types = other_type.then(|| types_hash(&desired.instance_types));
+        return desired_stamp(desired, observed).map(|stamp| LaunchRecord::Found {
+            stamp,
+            other_type,
+            types,
+        });
     }
     stamps(observed).remove(&version_of(observed, instance)?).map(LaunchRecord::Launched)
 }
@@ -124,11 +129,11 @@ fn missing(input: &Input<'_>) -> Vec<NewInstance> {
 
 /// The ASGMachine of an instance. Because of its owner reference, `clusterctl move` moves it (M1).
 fn asg_machine(objects: &PoolObjects, new: NewInstance) -> Option<ASGMachine> {
-    let scope = objects.machines_scope()?;
+    let (cluster, machine_pool) = (objects.cluster_name.as_ref()?, objects.machine_pool_name()?);
     let name = machine_name(&objects.key.name, &new.id);
     let mut machine =
         ASGMachine::new(&name, ASGMachineSpec { provider_id: new.provider_id, instance_id: new.id });
-    let mut labels_of = labels::of_machine(&scope.cluster, &scope.machine_pool);
+    let mut labels_of = labels::of_machine(cluster, &machine_pool);
     if let Some(filter) = objects.pool.labels().get(labels::WATCH_FILTER) {
         labels_of.insert(labels::WATCH_FILTER.to_owned(), filter.clone());
     }

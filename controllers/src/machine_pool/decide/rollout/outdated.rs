@@ -110,8 +110,11 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
     };
     let made = |instance: &PoolInstance| {
         let listed = instance.listed.as_ref()?;
-        // A group that was kept, and is adopted by a pool of the same name, has the launch template of that pool.
-        if wanted.is_some() && adopted.contains(origin(listed)) && origin(listed) != template {
+        // A group that was kept, and is adopted by a pool of the same name, has the launch template of that pool. Another
+        // actor may delete that later: what the pool launched from it has a record of its own.
+        let is_launched = matches!(record(instance), Some(LaunchRecord::Launched(_)));
+        let is_adopted = adopted.contains(origin(listed)) && origin(listed) != template && !is_launched;
+        if wanted.is_some() && is_adopted {
             return Some(OutdatedReason::Adopted);
         }
         let from =
@@ -122,9 +125,10 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
         if is_outdated || from.is_some_and(|version| foreign.contains(version)) {
             return Some(changed(before, image.as_ref()));
         }
-        // Nobody removed the type of an instance that others launched with another one, as its record tells.
+        // Nobody removed the type of an instance that others launched with another one, as its record tells, until the types
+        // of the spec change.
         let has_other_type = match record(instance) {
-            Some(record) => record.has_other_type(),
+            Some(record) => record.has_other_type(&desired.instance_types),
             None => is_of_another_template(observed, instance),
         };
         let removed = listed.instance_type.as_ref().filter(|kind| !desired.instance_types.contains(kind));

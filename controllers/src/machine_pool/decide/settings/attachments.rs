@@ -7,7 +7,7 @@ use capasg_cloud::{Group, GroupTag, LifecycleHook};
 use crate::machine_pool::decide::settings::attribute::{Attribute, Correction, List};
 use crate::machine_pool::decide::settings::text::{NOTHING, joined, tag_path};
 use crate::machine_pool::model::{Desired, Observed, PoolMemory, instances};
-use crate::names::{is_record, recorded_keys, tags_until_removed};
+use crate::names::{is_record, recorded_keys, tags_until_removed, unrecorded_keys};
 
 /// The beginning of the reason of a process that a user suspended. A process that AWS suspends by itself has another
 /// reason.
@@ -30,10 +30,15 @@ pub(super) fn group_tags(list: &mut List, desired: &Desired, group: &Group) {
     let is_stale = |key: &&String| !is_record(key) && !desired.tags.contains_key(*key);
     let stale: BTreeSet<String> = recorded.iter().filter(is_stale).cloned().collect();
     let until_removed = (!stale.is_empty()).then(|| tags_until_removed(&desired.tags, &group.tags, &stale));
+    // While the record of the group cannot name a new key, the tag would stay if it left the spec again.
+    let held = until_removed.as_ref().map(|tags| unrecorded_keys(&desired.tags, tags)).unwrap_or_default();
     let wanted = until_removed.as_ref().unwrap_or(&desired.tags);
     for (key, tag) in wanted {
         let pair = (&Some(tag.clone()), &group.tags.get(key).cloned());
         list.add(tag_path(key), pair, text, Correction::Tag(key.clone(), tag.clone()));
+        if let Some(added) = list.0.last_mut().filter(|_| held.contains(key)) {
+            added.corrections.clear();
+        }
     }
     for key in recorded {
         if let (None, Some(tag)) = (wanted.get(&key), group.tags.get(&key)) {
@@ -137,5 +142,46 @@ pub(super) fn hook(list: &mut List, desired: &Desired, observed: &Observed) {
             };
             list.add("lifecycle hook asg-drain", (&result(wanted), &result(seen)), text, put());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use capasg_cloud::Write;
+
+    use super::*;
+    use crate::machine_pool::decide::testing::{Stage, cloud};
+
+    fn tags_of(prefix: &str, count: usize) -> BTreeMap<String, GroupTag> {
+        let user = (0..count).map(|number| (format!("{prefix} {number}"), "a".to_owned())).collect();
+        crate::names::group_tags(&user, "me", "ns", "c", "p")
+    }
+
+    /// The process may end after each call, and the spec may change before the next.
+    #[test]
+    fn w6_every_key_is_recorded_before_its_tag_exists() {
+        let mut stage = Stage::new(1);
+        stage.group().tags = tags_of("old", 5);
+        stage.desired.tags = tags_of("new", 40);
+        for is_done in [false, false, true] {
+            let plan = stage.plan();
+            assert_eq!(plan.differences.is_empty(), is_done, "{:?}", plan.differences);
+            for write in cloud(&plan) {
+                let tags = &mut stage.group().tags;
+                match write.clone() {
+                    Write::TagGroup { tags: set, .. } => tags.extend(set),
+                    Write::UntagGroup { keys, .. } => tags.retain(|key, _| !keys.contains(key)),
+                    other => panic!("not expected: {other:?}"),
+                }
+                let mut users = tags.clone();
+                users.retain(|key, _| key.starts_with("old ") || key.starts_with("new "));
+                let recorded = recorded_keys(tags);
+                assert!(users.keys().all(|key| recorded.contains(key)), "{tags:?}");
+            }
+        }
+        let wanted = stage.desired.tags.clone();
+        assert_eq!(stage.group().tags, wanted);
     }
 }

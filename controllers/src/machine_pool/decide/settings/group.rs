@@ -120,6 +120,9 @@ fn launch(list: &mut List, wanted: &GroupSettings, have: &GroupSettings) {
     };
     let types = (&wanted.instance_types, &have.instance_types);
     list.add("spec.instanceTypes", types, |types| types.join(", "), Correction::Launch);
+    // An override may name another launch template, or a weight with which an instance counts as several.
+    let members = (&wanted.other_members, &have.other_members);
+    list.add("MixedInstancesPolicy, other members of Overrides", members, joined, Correction::Launch);
     let (wanted, have) = (&wanted.distribution, &have.distribution);
     let path = |field: &str| format!("spec.instancesDistribution.{field}");
     list.add(

@@ -37,10 +37,15 @@ pub struct Compared {
 pub fn compare(input: &Input<'_>, group: &Group, pin: &Pin, held: bool) -> Compared {
     let Input { desired, observed, memory, .. } = *input;
     let template = match pin {
-        Pin::Version(version) => version.clone(),
-        Pin::Unchanged => group.settings.launch.template.clone(),
+        Pin::Version(version) | Pin::Previous(Some(version)) => version.clone(),
+        Pin::Previous(None) | Pin::Unchanged => group.settings.launch.template.clone(),
     };
     let mut wanted = desired.settings.with_template(template);
+    if let Pin::Previous(_) = pin {
+        // AWS may reject the types or the purchase options, which it takes together with the version.
+        wanted.launch.mixed.clone_from(&group.settings.launch.mixed);
+        wanted.launch.mixed.iter_mut().for_each(|mixed| mixed.other_members.clear());
+    }
     if held {
         wanted.launch = group.settings.launch.clone();
     }

@@ -12,9 +12,10 @@ use chrono::TimeDelta;
 use crate::machine_pool::decide::deletion;
 use crate::machine_pool::decide::deletion::Waiting;
 use crate::machine_pool::decide::rollout::outdated;
-use crate::machine_pool::decide::testing::{Stage, cloud, now, untagged};
+use crate::machine_pool::decide::testing::{Stage, cloud, mixed, now, stamp, untagged};
 use crate::machine_pool::model::OutdatedReason;
 use crate::machine_pool::model::adoption::adopted_from;
+use crate::machine_pool::model::launch_record::LaunchRecord;
 use crate::machine_pool::model::{Blocker, DesiredLaunch, GroupView, Known, MachinePoolRef, Plan};
 
 /// A pool that is to adopt a group without an owner, which was read just now.
@@ -97,6 +98,15 @@ fn w14_the_changes_are_reported_before_the_tags_are_written() {
     assert_eq!(tags[OWNER_ID].value, "me");
     assert_eq!(tags[ADOPTED_FROM].value, "lt-theirs");
     assert!(!tags[ADOPTED_FROM].propagate);
+}
+
+#[test]
+fn other_members_of_overrides_are_a_change() {
+    let mut stage = stage();
+    stage.desired.settings.mixed = Some(mixed(&[]));
+    stage.group().settings.launch.mixed = Some(mixed(&["WeightedCapacity"]));
+    let pending = stage.plan().pending.unwrap();
+    assert!(pending.iter().any(|change| change.path.contains("Overrides")), "{pending:?}");
 }
 
 #[test]
@@ -196,6 +206,31 @@ fn w14_h3_what_ran_when_the_group_was_adopted_is_outdated() {
     // Without the record, as after a user tagged the group, nothing is outdated.
     stage.group().tags.remove(ADOPTED_FROM);
     assert_eq!(outdated::outdated(&stage.desired, &stage.observed, now()).count(), 0);
+}
+
+/// A group that was kept, and adopted again, has the launch template of its pool in the record. Another actor deletes that
+/// later: what the pool launched from it is compared with its own record.
+#[test]
+fn h3_what_the_pool_launched_is_not_adopted_without_its_launch_template() {
+    let mut stage = Stage::new(3);
+    let record = GroupTag { value: "lt-1".into(), propagate: false };
+    stage.group().tags.insert(ADOPTED_FROM.into(), record);
+    for (id, record) in [
+        ("i-1", LaunchRecord::Launched(stamp("1"))),
+        ("i-2", LaunchRecord::Launched(stamp("0"))),
+        ("i-3", LaunchRecord::Found { stamp: stamp("1"), other_type: false, types: None }),
+    ] {
+        stage.instance(id).asg_machine.as_mut().unwrap().launch_record = Some(record);
+    }
+    let mut created_again = stage.observed.template.present().unwrap().clone();
+    created_again.id = "lt-2".into();
+    for template in [Known::Absent, Known::Present(created_again)] {
+        stage.observed.template = template;
+        let outdated = outdated::outdated(&stage.desired, &stage.observed, now());
+        assert_eq!(outdated.reason("i-1"), None);
+        assert_eq!(outdated.reason("i-2"), Some(OutdatedReason::TemplateChanged));
+        assert_eq!(outdated.reason("i-3"), Some(OutdatedReason::Adopted));
+    }
 }
 
 /// Another management cluster may have written its tags after ours: ours count only after a while.

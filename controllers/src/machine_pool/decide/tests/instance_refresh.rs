@@ -18,7 +18,7 @@ use capasg_cloud::{
 use chrono::TimeDelta;
 use proptest::prelude::*;
 
-use crate::machine_pool::decide::testing::{Stage, cloud, kubernetes, stamp, terminations, version};
+use crate::machine_pool::decide::testing::{Stage, cloud, kubernetes, mixed, stamp, terminations, version};
 use crate::machine_pool::model::revision::revision;
 use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::stopped_rollout;
@@ -235,6 +235,22 @@ fn p10_a_refresh_for_another_desired_state_is_cancelled_or_rolled_back() {
     assert!(cloud(&stage.plan()).is_empty());
     listed(&mut stage, vec![refresh("Levitating", Some(3))]);
     assert!(cloud(&stage.desired_for(3600).plan()).is_empty());
+}
+
+/// The same types, one of them from another launch template.
+#[test]
+fn a_refresh_with_other_members_of_overrides_is_for_another_desired_state() {
+    let mut stage = outdated(false);
+    stage.desired.settings.mixed = Some(mixed(&[]));
+    stage.group().settings.launch.mixed = Some(mixed(&[]));
+    let names = |members: &[&str]| {
+        let desired = Launch { mixed: Some(mixed(members)), ..launch(2) };
+        InstanceRefresh { desired: Some(desired), ..refresh("InProgress", None) }
+    };
+    listed(&mut stage, vec![names(&[])]);
+    assert!(cloud(&stage.plan()).is_empty());
+    listed(&mut stage, vec![names(&["LaunchTemplateSpecification"])]);
+    assert!(cancels(&once_told(&mut stage)));
 }
 
 #[test]

@@ -2,10 +2,13 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use capasg_cloud::{BlockDevice, GroupChange, LaunchTemplateData, LaunchTemplateVersion, Write};
+use capasg_cloud::{BlockDevice, CloudError, GroupChange, LaunchTemplateData, LaunchTemplateVersion, Write};
+use chrono::TimeDelta;
 
 use crate::machine_pool::decide::rollout::outdated;
-use crate::machine_pool::decide::testing::{self, Stage, cloud, stamp, version};
+use crate::machine_pool::decide::testing::{self, Stage, cloud, kubernetes, stamp, version};
+use crate::machine_pool::model::memory::record::{Answer, Entry};
+use crate::machine_pool::model::retry_key::retry_key;
 use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::template_versions::differ_in_user_data_alone;
 use crate::machine_pool::model::{
@@ -68,6 +71,103 @@ fn h2_a_newer_version_with_the_same_content_does_not_change_the_group() {
 /// The version that a change pins the group to.
 fn pinned(change: &GroupChange) -> Option<i64> {
     change.launch.as_ref()?.template.version
+}
+
+/// AWS rejects the call of a plan.
+fn reject(stage: &mut Stage, write: &Write) {
+    let key = retry_key(&stage.objects, &stage.memory, &stage.plan());
+    let error = CloudError::answered("Api", 400, "ValidationError", "The key pair 'missing' does not exist");
+    let answer = Answer::Rejected { error: &error, retry_key: &key };
+    stage.memory.record(Entry::Answered { write, answer }, stage.clock);
+}
+
+/// The version that a plan pins the group to.
+fn pins(stage: &Stage) -> Option<i64> {
+    stage.plan().writes().find_map(|write| match write {
+        Write::UpdateGroup { change, .. } => pinned(change),
+        _ => None,
+    })
+}
+
+/// A pool of another key pair, whose version 2 AWS has rejected. Its version 3 has the previous content with the current
+/// bootstrap data.
+fn rejected(edit: impl FnOnce(&mut Stage)) -> Stage {
+    let mut stage = Stage::new(3);
+    edit(&mut stage);
+    let DesiredLaunch::Known { data, stamp: wanted, .. } = &mut stage.desired.launch else { panic!() };
+    data.key_name = Some("missing".to_owned());
+    *wanted = Stamp { content: stamp("2").content, ..wanted.clone() };
+    let wanted = wanted.clone();
+    add_version(&mut stage, &wanted);
+    assert_eq!(pins(&stage), Some(2));
+    let write =
+        cloud(&stage.plan()).into_iter().find(|write| write.api() == "UpdateAutoScalingGroup").cloned();
+    reject(&mut stage, &write.unwrap());
+
+    let plan = stage.plan();
+    let [Write::CreateLaunchTemplateVersion { data, description, .. }] = cloud(&plan)[..] else {
+        panic!("{plan:?}")
+    };
+    assert!(plan.launches_previous && data.key_name.is_none(), "{data:?}");
+    assert_eq!(data.user_data, testing::data().user_data);
+    let previous = Stamp::parse(description).unwrap();
+    let Known::Present(ObservedTemplate { versions, .. }) = &mut stage.observed.template else { panic!() };
+    versions.insert(3, version(3, &previous));
+    stage
+}
+
+#[test]
+fn h2_the_previous_content_gets_the_token_while_aws_rejects_the_next_one() {
+    let mut stage = rejected(|_| {});
+    assert_eq!(pins(&stage), Some(3));
+    stage.group().settings.launch.template.version = Some(3);
+    let plan = stage.plan();
+    assert!(plan.launches_previous && cloud(&plan).is_empty(), "no other version: {plan:?}");
+    // The retry is due.
+    stage.clock += TimeDelta::seconds(30);
+    assert_eq!(pins(&stage), Some(2));
+    // A user changes something before.
+    stage.clock -= TimeDelta::seconds(29);
+    assert_eq!(pins(&stage), None);
+    Arc::make_mut(&mut stage.objects.pool).spec.retry_token = Some("now".to_owned());
+    assert_eq!(pins(&stage), Some(2));
+}
+
+/// AWS takes types and purchase options together with the version. What they make outdated would be replaced without end.
+#[test]
+fn h2_the_previous_content_is_launched_with_the_previous_types() {
+    for mixed in [None, Some(testing::mixed(&[]))] {
+        let mut stage = rejected(|stage| {
+            stage.desired.settings.mixed = mixed;
+            stage.desired.instance_types = vec!["m6i.large".to_owned()];
+            stage.desired_for(3600);
+        });
+        let plan = stage.plan();
+        let [Write::UpdateGroup { change, .. }] = cloud(&plan)[..] else { panic!("{plan:?}") };
+        let launch = change.launch.as_ref().unwrap();
+        assert_eq!((launch.template.version, &launch.mixed), (Some(3), &None));
+        stage.group().settings.launch.template.version = Some(3);
+        let plan = stage.plan();
+        assert_eq!(plan.outdated.count(), 3, "of a type that was removed");
+        assert!(cloud(&plan).is_empty() && kubernetes(&plan).is_empty(), "{plan:?}");
+    }
+}
+
+/// A rotation alone is another version of the same content.
+#[test]
+fn h2_the_same_content_is_not_tried_in_another_version() {
+    let mut stage = Stage::new(3);
+    let bootstrap = stage.desired.bootstrap.as_ref().unwrap().content.clone();
+    let content = crate::machine_pool::model::launch_content::content_hash(&testing::data(), &bootstrap);
+    let rotated = Stamp { content, ..stamp("1") };
+    if let DesiredLaunch::Known { stamp, .. } = &mut stage.desired.launch {
+        *stamp = rotated.clone();
+    }
+    add_version(&mut stage, &rotated);
+    assert_eq!(pins(&stage), Some(2));
+    let write = cloud(&stage.plan())[0].clone();
+    reject(&mut stage, &write);
+    assert!(pins(&stage) == Some(2) && !stage.plan().launches_previous);
 }
 
 /// An upgrade of CAPASG changes nothing by itself: the version of the earlier release stays while the group is pinned to it.

@@ -9,9 +9,11 @@ use serde_json::json;
 
 use crate::kubernetes::KubeWrite;
 use crate::machine_pool::decide::machines::creation;
+use crate::machine_pool::decide::rollout::outdated;
 use crate::machine_pool::decide::testing::{Stage, facts, kubernetes, now};
+use crate::machine_pool::model::launch_record::LaunchRecord;
 use crate::machine_pool::model::provider_ids::provider_id_list;
-use crate::machine_pool::model::{Blocker, Ec2Answer, GroupView, Step};
+use crate::machine_pool::model::{Blocker, Ec2Answer, GroupView, OutdatedReason, Step};
 
 fn limits(drain: Option<i32>, detach: Option<i32>, deletion: Option<i32>) -> MachineDeletion {
     MachineDeletion {
@@ -144,6 +146,37 @@ fn b1_an_older_view_removes_nothing_from_the_list() {
     }
     stage.observe(now() + TimeDelta::seconds(70));
     assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory).len(), 1, "a view of long after");
+}
+
+/// Nobody removed its type from the spec, as long as the spec names the types that it named when the pool found the instance.
+#[test]
+fn h3_an_attached_instance_of_another_type_is_outdated_once_the_types_change() {
+    let mut stage = Stage::new(2);
+    let listed = stage.instance("i-1").listed.as_mut().unwrap();
+    (listed.template, listed.instance_type) = (None, Some("c5.large".into()));
+    let record_of = |step: Step| match step {
+        Step::Kubernetes(KubeWrite::AnnotateDesiredState { machine, record, .. })
+            if machine.name == "p-i-1" =>
+        {
+            Some(record)
+        }
+        _ => None,
+    };
+    let recorded = creation::create(&stage.input(), None).steps.into_iter().find_map(record_of).unwrap();
+    let of_earlier_release = recorded.split_once(" types=").unwrap().0.to_owned();
+    let reason = |stage: &mut Stage, record: &str, types: &[&str]| {
+        stage.instance("i-1").asg_machine.as_mut().unwrap().launch_record = LaunchRecord::parse(record);
+        stage.desired.instance_types = types.iter().map(|kind| (*kind).to_owned()).collect();
+        outdated::outdated(&stage.desired, &stage.observed, now()).reason("i-1")
+    };
+    for (types, expected) in [
+        (&["m7i.large"][..], None),
+        (&["m7i.large", "m6i.large"][..], Some(OutdatedReason::TypeRemoved)),
+        (&["m7i.large", "c5.large"][..], None),
+    ] {
+        assert_eq!(reason(&mut stage, &recorded, types), expected, "{types:?}");
+        assert_eq!(reason(&mut stage, &of_earlier_release, types), None, "{types:?}");
+    }
 }
 
 /// AWS terminates i-1, which never had an ASGMachine; a lifecycle hook has held it for this long.

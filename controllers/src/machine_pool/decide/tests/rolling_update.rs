@@ -3,14 +3,11 @@
 use std::sync::Arc;
 
 use capasg_api::pool::{ResolvedRollout, RolloutType};
-use capasg_cloud::{
-    HealthStatus, InstancesDistribution, LaunchTemplateData, LaunchTemplateVersion, LifecycleState,
-    MixedInstances, Write,
-};
+use capasg_cloud::{HealthStatus, LaunchTemplateData, LaunchTemplateVersion, LifecycleState, Write};
 use chrono::TimeDelta;
 
 use crate::machine_pool::decide::testing::{
-    Stage, cloud, data, kubernetes, now, stamp, terminations, version,
+    Stage, cloud, data, kubernetes, mixed, now, stamp, terminations, version,
 };
 use crate::machine_pool::model::{
     Bounds, DesiredLaunch, Known, ObservedTemplate, ReplicaOwner, RolloutPhase, StopCause,
@@ -296,16 +293,7 @@ fn h3_a_removed_type_is_rolled_out() {
 #[test]
 fn h3_there_is_no_surge_while_the_group_launches_something_else() {
     let mut stage = Stage::new(3);
-    stage.new_image().desired.settings.mixed = Some(MixedInstances {
-        instance_types: vec!["t3.large".into(), "t3.xlarge".into()],
-        distribution: InstancesDistribution {
-            on_demand_base_capacity: 0,
-            on_demand_percentage_above_base_capacity: 100,
-            on_demand_allocation_strategy: "prioritized".into(),
-            spot_allocation_strategy: "price-capacity-optimized".into(),
-            spot_max_price: None,
-        },
-    });
+    stage.new_image().desired.settings.mixed = Some(mixed(&[]));
     assert!(sizes(&stage).is_empty(), "it would have to be replaced again");
     assert_eq!(stage.plan().rollout, Some(RolloutPhase::Held));
 }

@@ -8,7 +8,7 @@ use capasg_cloud::{
 };
 use proptest::prelude::*;
 
-use crate::machine_pool::decide::testing::{Stage, cloud, now};
+use crate::machine_pool::decide::testing::{self, Stage, cloud, now};
 use crate::machine_pool::model::call_kind::CallKind;
 use crate::machine_pool::model::{DesiredSettings, Known};
 
@@ -39,6 +39,7 @@ fn mixed() -> impl Strategy<Value = Option<MixedInstances>> {
     let types = set(&["m7i.large", "m6i.large", "c7i.large"]);
     prop::option::of((types, distribution).prop_map(|(types, distribution)| MixedInstances {
         instance_types: types.into_iter().collect(),
+        other_members: BTreeSet::new(),
         distribution,
     }))
 }
@@ -69,14 +70,19 @@ fn wanted() -> impl Strategy<Value = DesiredSettings> {
 fn seen() -> impl Strategy<Value = GroupSettings> {
     let template = (one(&["lt-1", "lt-2", ""]), prop::option::of(1..3i64))
         .prop_map(|(id, version)| TemplateRef { id, version });
-    (wanted(), template, any::<bool>()).prop_map(|(settings, template, protect)| GroupSettings {
-        launch: Launch { template, mixed: settings.mixed.clone() },
-        protect_new_instances: protect,
-        capacity_rebalance: protect,
-        retains_abandoned: protect,
-        maintenance_policy: protect
-            .then_some(MaintenancePolicy { min_healthy_percentage: 100, max_healthy_percentage: 150 }),
-        ..settings.with_template(TemplateRef { id: "lt-1".into(), version: Some(1) })
+    let members = prop::sample::subsequence(&["LaunchTemplateSpecification", "WeightedCapacity"][..], 0..=2);
+    (wanted(), template, members, any::<bool>()).prop_map(|(settings, template, members, protect)| {
+        let other_members = members.into_iter().map(str::to_owned).collect();
+        let mixed = settings.mixed.clone().map(|mixed| MixedInstances { other_members, ..mixed });
+        GroupSettings {
+            launch: Launch { template, mixed },
+            protect_new_instances: protect,
+            capacity_rebalance: protect,
+            retains_abandoned: protect,
+            maintenance_policy: protect
+                .then_some(MaintenancePolicy { min_healthy_percentage: 100, max_healthy_percentage: 150 }),
+            ..settings.with_template(TemplateRef { id: "lt-1".into(), version: Some(1) })
+        }
     })
 }
 
@@ -204,4 +210,22 @@ fn w15_what_aws_suspended_by_itself_and_launch_stay_suspended() {
     suspended.insert("HealthCheck".into(), "Administrative suspension".into());
     suspended.insert("Launch".into(), "User suspended at 2027-01-15T08:00:00Z".into());
     assert!(stage.plan().is_empty());
+}
+
+/// With them the group would launch from another launch template, or count an instance as several.
+#[test]
+fn other_members_of_overrides_are_removed() {
+    let mut stage = Stage::new(2);
+    let wanted = Some(testing::mixed(&[]));
+    stage.desired.settings.mixed.clone_from(&wanted);
+    stage.group().settings.launch.mixed.clone_from(&wanted);
+    assert!(stage.plan().is_empty());
+    for member in ["ImageId", "LaunchTemplateSpecification", "WeightedCapacity"] {
+        stage.group().settings.launch.mixed = Some(testing::mixed(&[member]));
+        let plan = stage.plan();
+        let [Write::UpdateGroup { change, .. }] = cloud(&plan)[..] else { panic!("{plan:?}") };
+        assert_eq!(change.launch.as_ref().unwrap().mixed, wanted, "{member}");
+        let [one] = &plan.differences[..] else { panic!("{:?}", plan.differences) };
+        assert_eq!((one.seen.as_str(), one.wanted.as_str()), (member, "none"), "{}", one.path);
+    }
 }

@@ -26,6 +26,8 @@ pub struct FailedCalls {
     calls: BTreeMap<CallSubject, FailedCall>,
     /// The failures of calls about instances, by kind: each instance may be gone before calls about it have failed for long.
     of_kinds: BTreeMap<CallKind, Streak>,
+    /// Whether the last plan brings the previous content of the launch template to the group.
+    launches_previous: bool,
 }
 
 /// Calls of a kind that fail one after another, whichever instance they are about.
@@ -61,19 +63,44 @@ pub struct FailedCall {
     retry: Option<(Failures, String)>,
 }
 
+impl FailedCall {
+    /// Whether AWS rejects the call, and its retry is not due.
+    fn waits(&self, now: DateTime<Utc>) -> bool {
+        self.retry.as_ref().is_some_and(|(failures, _)| failures.wait(now).is_some())
+    }
+}
+
 impl FailedCalls {
+    /// What a call of the last plan is about.
+    fn subjects(&self, write: &Write) -> Vec<CallSubject> {
+        let mut subjects = CallSubject::of(write);
+        for subject in &mut subjects {
+            subject.is_previous = self.launches_previous && subject.kind.is_of_launch_content();
+        }
+        subjects
+    }
+
+    /// Whether AWS rejects the content of the launch template that the spec has, and neither is a retry due nor has a user
+    /// changed something. `retry_key` makes the hash of what a user can change.
+    #[must_use]
+    pub fn rejects_launch_content(&self, retry_key: impl FnOnce() -> String, now: DateTime<Utc>) -> bool {
+        let of_spec = self.calls.iter().filter(|(subject, failed)| {
+            subject.kind.is_of_launch_content() && !subject.is_previous && failed.waits(now)
+        });
+        let keys: Vec<&String> =
+            of_spec.filter_map(|(_, failed)| failed.retry.as_ref().map(|(_, key)| key)).collect();
+        !keys.is_empty() && keys.contains(&&retry_key())
+    }
+
     /// Whether a call must not be tried now.
     #[must_use]
     pub fn holds(&self, write: &Write, retry_key: &str, now: DateTime<Utc>) -> bool {
         // Terminations have another interval, by the annotation on the ASGMachine.
         let paced = matches!(write, Write::TerminateInstances { .. });
         let held = |failed: &FailedCall| {
-            failed
-                .retry
-                .as_ref()
-                .is_some_and(|(failures, key)| key == retry_key && failures.wait(now).is_some())
+            failed.waits(now) && failed.retry.as_ref().is_some_and(|(_, key)| key == retry_key)
         };
-        !paced && CallSubject::of(write).iter().any(|subject| self.calls.get(subject).is_some_and(held))
+        !paced && self.subjects(write).iter().any(|subject| self.calls.get(subject).is_some_and(held))
     }
 
     /// How long a call that fails repeatedly must not be repeated on a view that is not settled: after each attempt no view
@@ -85,7 +112,7 @@ impl FailedCalls {
         if !matches!(CallKind::of(write), CallKind::UpdateLaunch | CallKind::UpdateCapacity) {
             return None;
         }
-        let failed = CallSubject::of(write).into_iter().filter_map(|subject| self.calls.get(&subject));
+        let failed = self.subjects(write).into_iter().filter_map(|subject| self.calls.get(&subject));
         let repeated = failed.filter(|failed| failed.count >= PACED_FAILS && !failed.is_rejected);
         repeated.filter_map(|failed| remaining(failed.at + PACED_REPEAT, now, PACED_REPEAT)).max()
     }
@@ -94,7 +121,7 @@ impl FailedCalls {
     /// calls of its kind about any instance, have failed for long enough.
     #[must_use]
     pub fn is_new(&self, write: &Write, error: &CloudError, is_rejected: bool, now: DateTime<Utc>) -> bool {
-        let subjects = CallSubject::of(write);
+        let subjects = self.subjects(write);
         if is_rejected {
             return subjects.iter().any(|subject| {
                 let before = self.calls.get(subject);
@@ -154,7 +181,8 @@ impl FailedCalls {
     /// instance would delay the others.
     #[must_use]
     pub fn terminates_alone(&self, instance: &str) -> bool {
-        let subject = CallSubject { kind: CallKind::TerminateInstances, instance: Some(instance.to_owned()) };
+        let kind = CallKind::TerminateInstances;
+        let subject = CallSubject { kind, instance: Some(instance.to_owned()), is_previous: false };
         self.calls.get(&subject).is_some_and(|failed| {
             failed.is_rejected
                 || failed.error.class == ErrorClass::NotFound
@@ -179,7 +207,7 @@ impl FailedCalls {
         retry_key: Option<&str>,
         now: DateTime<Utc>,
     ) {
-        for subject in CallSubject::of(write) {
+        for subject in self.subjects(write) {
             let before = self.calls.get(&subject);
             let retry = retry_key.map(|key| {
                 let same = before.and_then(|b| b.retry.as_ref()).filter(|(_, of)| of == key).map(|(f, _)| f);
@@ -205,18 +233,39 @@ impl FailedCalls {
 
     /// Records that a call succeeded.
     pub(super) fn clear(&mut self, write: &Write) {
-        for subject in CallSubject::of(write) {
+        for subject in self.subjects(write) {
             self.calls.remove(&subject);
             self.of_kinds.remove(&subject.kind);
         }
     }
 
+    /// Records which content of the launch template the plan brings to the group.
+    pub(super) fn set_launches_previous(&mut self, launches_previous: bool) {
+        self.launches_previous = launches_previous;
+    }
+
     /// Forgets the failures of calls that are not needed any more: calls about the group that are not planned, and
     /// calls about instances that are terminated, or that AWS terminates now. Calls about instances are made at
-    /// intervals, so that a plan without them proves nothing.
-    pub(super) fn keep<'a>(&mut self, planned: impl Iterator<Item = &'a Write>, observed: &Observed) {
+    /// intervals, so that a plan without them proves nothing. Nor does one with the other content of the launch template.
+    pub(super) fn keep<'a>(
+        &mut self,
+        planned: impl Iterator<Item = &'a Write>,
+        observed: &Observed,
+        now: DateTime<Utc>,
+    ) {
         let kinds: BTreeSet<CallKind> = planned.map(CallKind::of).collect();
-        self.calls.retain(|subject, _| match &subject.instance {
+        let launches_previous = self.launches_previous;
+        let is_other = |subject: &CallSubject| {
+            subject.kind.is_of_launch_content() && subject.is_previous != launches_previous
+        };
+        self.calls.retain(|subject, failed| match &subject.instance {
+            None if is_other(subject) => {
+                failed.waits(now) && (launches_previous || kinds.contains(&subject.kind))
+            }
+            // A version is created before the group is pinned to it: the rejection of the one before stays reported.
+            None if subject.kind.is_of_launch_content() => {
+                kinds.iter().any(|kind| kind.is_of_launch_content())
+            }
             None => kinds.contains(&subject.kind),
             Some(id) => {
                 let instance = observed.instances.get(id);
@@ -239,143 +288,5 @@ impl FailedCalls {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use capasg_cloud::{GroupChange, TemplateRef};
-
-    use super::*;
-    use crate::machine_pool::decide::testing::desired;
-
-    fn heartbeat(instance: &str) -> Write {
-        Write::RecordLifecycleActionHeartbeat {
-            group: "g".to_owned(),
-            hook: "asg-drain".to_owned(),
-            instance: instance.to_owned(),
-        }
-    }
-
-    fn terminate(instances: &[&str]) -> Write {
-        let instances: BTreeSet<String> = instances.iter().map(|id| (*id).to_owned()).collect();
-        Write::TerminateInstances { group: "g".to_owned(), instances, decrement: true }
-    }
-
-    fn error(class: ErrorClass) -> CloudError {
-        let mut error = CloudError::answered("Api", 400, "ValidationError", "no");
-        error.class = class;
-        error
-    }
-
-    #[test]
-    fn a_rejected_heartbeat_holds_that_of_no_other_instance() {
-        let now = DateTime::UNIX_EPOCH;
-        let mut failed = FailedCalls::default();
-        failed.add(&heartbeat("i-1"), &error(ErrorClass::Invalid), Some("key"), now);
-        assert!(failed.holds(&heartbeat("i-1"), "key", now));
-        assert!(!failed.holds(&heartbeat("i-1"), "other key", now), "a user changed something");
-        assert!(!failed.holds(&heartbeat("i-2"), "key", now));
-    }
-
-    #[test]
-    fn what_fails_for_two_minutes_is_reported_whatever_the_error_is() {
-        let begin = DateTime::UNIX_EPOCH;
-        for class in
-            [ErrorClass::Transient, ErrorClass::Throttled, ErrorClass::Conflict, ErrorClass::NotFound]
-        {
-            let (mut failed, error) = (FailedCalls::default(), error(class));
-            for (seconds, reported) in [(0, false), (60, false), (119, false), (120, true), (180, true)] {
-                let now = begin + TimeDelta::seconds(seconds);
-                let is_new = failed.is_new(&terminate(&["i-1"]), &error, false, now);
-                assert_eq!(is_new, seconds == 120, "one event, after {seconds} s");
-                failed.add(&terminate(&["i-1"]), &error, None, now);
-                assert_eq!(failed.about(CallTopic::Scaling).is_some(), reported, "{class:?}, {seconds} s");
-            }
-            failed.clear(&terminate(&["i-1"]));
-            assert!(failed.about(CallTopic::Scaling).is_none());
-        }
-    }
-
-    /// A drain takes less time: no call fails for long about the same instance.
-    #[test]
-    fn calls_that_fail_one_after_another_are_reported_whichever_instances_they_are_about() {
-        let begin = DateTime::UNIX_EPOCH;
-        let error = error(ErrorClass::Transient);
-        let events = |times: &[i64]| {
-            let mut failed = FailedCalls::default();
-            let event = |(index, seconds): (usize, &i64)| {
-                let (now, write) = (begin + TimeDelta::seconds(*seconds), heartbeat(&format!("i-{index}")));
-                let is_new = failed.is_new(&write, &error, false, now);
-                failed.add(&write, &error, None, now);
-                is_new.then_some(*seconds)
-            };
-            let events: Vec<i64> = times.iter().enumerate().filter_map(event).collect();
-            (events, failed)
-        };
-        let (seen, mut failed) = events(&[0, 60, 119, 120, 120, 200]);
-        assert_eq!(seen, [120], "one event");
-        assert!(failed.about(CallTopic::Group).is_some());
-        let now = begin + TimeDelta::seconds(201);
-        failed.clear(&heartbeat("i-9"));
-        failed.calls.clear();
-        failed.add(&heartbeat("i-10"), &error, None, now);
-        assert!(failed.about(CallTopic::Group).is_none(), "one succeeded in between");
-
-        let (seen, failed) = events(&[0, 60, 181]);
-        assert!(seen.is_empty() && failed.about(CallTopic::Group).is_none(), "they are failures apart");
-    }
-
-    #[test]
-    fn a_version_or_capacity_that_fails_again_is_written_once_a_minute_while_no_view_settles() {
-        let begin = DateTime::UNIX_EPOCH;
-        let at = |seconds| begin + TimeDelta::seconds(seconds);
-        let template = TemplateRef { id: "lt-1".to_owned(), version: Some(2) };
-        let launch = desired(1).settings.with_template(template).launch;
-        let change = GroupChange { launch: Some(launch), ..GroupChange::default() };
-        let pin = Write::UpdateGroup { group: "g".to_owned(), change: Box::new(change) };
-        let increase = Write::SetDesiredCapacity { group: "g".to_owned(), desired: 3 };
-        let (mut failed, error) = (FailedCalls::default(), error(ErrorClass::Transient));
-        for write in [&pin, &increase] {
-            failed.add(write, &error, None, at(0));
-            assert!(failed.paces(write, at(1)).is_none(), "a single failure is repeated soon");
-            failed.add(write, &error, None, at(1));
-            assert_eq!(failed.paces(write, at(60)), Some(TimeDelta::seconds(1)));
-            assert!(failed.paces(write, at(61)).is_none());
-            failed.clear(write);
-            assert!(failed.paces(write, at(2)).is_none());
-        }
-        for _ in 0..3 {
-            failed.add(&terminate(&["i-1"]), &error, None, at(0));
-        }
-        assert!(failed.paces(&terminate(&["i-1"]), at(1)).is_none(), "it waits for a settled view itself");
-        for _ in 0..3 {
-            failed.add(&pin, &self::error(ErrorClass::Invalid), Some("key"), at(0));
-        }
-        assert!(failed.paces(&pin, at(1)).is_none(), "what a user corrected is tried at once");
-    }
-
-    #[test]
-    fn a_batch_is_taken_apart_when_one_is_not_found_or_it_fails_again() {
-        let now = DateTime::UNIX_EPOCH;
-        let batch = terminate(&["i-1", "i-2"]);
-        for (class, times, alone) in [
-            (ErrorClass::NotFound, 1, true),
-            (ErrorClass::Transient, 1, false),
-            (ErrorClass::Transient, 2, true),
-            (ErrorClass::Conflict, 2, true),
-        ] {
-            let mut failed = FailedCalls::default();
-            for _ in 0..times {
-                failed.add(&batch, &error(class), None, now);
-            }
-            assert_eq!(failed.terminates_alone("i-2"), alone, "{class:?} {times} times");
-            assert!(!failed.terminates_alone("i-3"));
-            failed.clear(&terminate(&["i-2"]));
-            assert!(!failed.terminates_alone("i-2"));
-        }
-        let mut failed = FailedCalls::default();
-        for _ in 0..3 {
-            failed.add(&batch, &CloudError::timed_out("TerminateInstances", "no answer"), None, now);
-        }
-        assert!(!failed.terminates_alone("i-2"), "two calls would take twice as long");
-    }
-}
+#[path = "failed_calls_tests.rs"]
+mod tests;

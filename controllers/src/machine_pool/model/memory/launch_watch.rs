@@ -5,6 +5,7 @@
 //! intervals. Nothing is read for a pool that is complete.
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
@@ -266,6 +267,7 @@ impl LaunchWatch {
         let since = recovered.map_or(earliest, |recovered| recovered.max(earliest));
         let mut failures: Vec<LaunchFailure> =
             activities.iter().filter_map(LaunchFailure::of).filter(|failure| failure.at >= since).collect();
+        failures.sort_by_key(|failure| Reverse(failure.at));
         let is_recent = |at: DateTime<Utc>| now - at <= WINDOW;
         let is_new = |failure: &&LaunchFailure| {
             is_recent(failure.at) && shortage.counted.insert(failure.activity.clone(), failure.at).is_none()
@@ -276,11 +278,11 @@ impl LaunchWatch {
         // Those in progress may fill the listing, which then tells nothing about launches.
         let changed = shortage.changed_at;
         let is_later = |a: &ScalingActivity| changed.is_none_or(|changed| a.started_at >= changed);
-        if !activities.iter().any(|activity| is_finished_launch(activity) && is_later(activity)) {
+        if !activities.iter().any(|activity| activity.is_finished_launch() && is_later(activity)) {
             return LaunchUpdate { new_failures, event_due: false };
         }
         if let Some(changed) = changed {
-            failures.retain(|failure| failure.at >= changed);
+            failures.retain(|failure| failure.started_at >= changed);
             // A user waits for the result of the change, so that the same message is reported again.
             if let Some(old) = shortage.blocked.take_if(|blocked| blocked.message_at < changed) {
                 self.published.remove(&old.blocker);
@@ -288,7 +290,7 @@ impl LaunchWatch {
         }
         if shortage.is_complete {
             let launched = |a: &&ScalingActivity| a.is_launch() && a.status == ActivityStatus::Successful;
-            let last = activities.iter().filter(launched).map(|activity| activity.started_at).max();
+            let last = activities.iter().filter(launched).map(ScalingActivity::ended_or_started_at).max();
             failures.retain(|failure| last.is_none_or(|last| failure.at > last));
         }
         let newest = failures.first().map(|failure| failure.at);
@@ -303,11 +305,7 @@ impl LaunchWatch {
 /// Whether activities show how the last launches ended.
 #[must_use]
 pub fn show_launches(activities: &[ScalingActivity]) -> bool {
-    activities.iter().filter(|activity| is_finished_launch(activity)).count() >= RECURS_WITHIN
-}
-
-fn is_finished_launch(activity: &ScalingActivity) -> bool {
-    activity.is_launch() && activity.status.is_finished()
+    activities.iter().filter(|activity| activity.is_finished_launch()).count() >= RECURS_WITHIN
 }
 
 /// Whether an event is due for a blocker. Messages that name prices, zones or types change with each try.

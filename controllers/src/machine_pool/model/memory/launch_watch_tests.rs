@@ -24,6 +24,7 @@ fn activity(id: &str, status: &str, message: &str, seconds: i64) -> ScalingActiv
         zone: None,
         subnet: None,
         started_at: at(seconds),
+        ended_at: None,
     }
 }
 
@@ -127,6 +128,31 @@ fn p46_after_a_change_only_what_was_tried_since_counts() {
     assert!(watch.blocked().is_some(), "nothing else is known yet");
     record_read(&mut watch, vec![activity("2", "Successful", "", 101), old], 120);
     assert_eq!(watch.blocked(), None);
+}
+
+/// A lifecycle hook of another actor ends a launch an hour after its start, which is the default of AWS.
+#[test]
+fn p46_a_launch_that_ends_after_an_hour_counts_by_its_end() {
+    let abandoned = "Instance failed to complete user's Lifecycle Action: Lifecycle Action with token t was \
+                     abandoned: Heartbeat Timeout";
+    let ended = ScalingActivity { ended_at: Some(at(3_605)), ..activity("1", "Cancelled", abandoned, 5) };
+    let later = activity("2", "Failed", CAPACITY, 3_000);
+    let blocker = |watch: &LaunchWatch| watch.blocked().map(|blocked| blocked.blocker);
+    let mut watch = LaunchWatch::default();
+    watch.observe(&seen(2), None, at(0));
+    let update = record_read(&mut watch, vec![later.clone(), ended.clone()], 3_700);
+    assert_eq!(update.new_failures, [LaunchBlocker::Hook, LaunchBlocker::Capacity]);
+    assert_eq!(blocker(&watch), Some(LaunchBlocker::Hook), "it failed last");
+    let mut next_leader = LaunchWatch::default();
+    next_leader.observe(&seen(2), None, at(1_800));
+    let update = record_read(&mut next_leader, vec![ended.clone()], 3_700);
+    assert_eq!(update, LaunchUpdate { new_failures: vec![LaunchBlocker::Hook], event_due: true });
+    let mut edited = LaunchWatch::default();
+    edited.observe(&seen(2), None, at(0));
+    let changed = CapacityView { inputs: LaunchInputs { launch: "b".to_owned(), retry: None }, ..seen(2) };
+    edited.observe(&changed, None, at(2_900));
+    record_read(&mut edited, vec![later, ended], 3_700);
+    assert_eq!(blocker(&edited), Some(LaunchBlocker::Capacity), "the other began before the change");
 }
 
 /// AWS lists activities in progress first: drains may fill the pages that are read.

@@ -15,6 +15,7 @@ mod instance_types;
 pub mod launch_watch;
 mod lifecycle_actions;
 mod milestones;
+pub mod node_startups;
 mod ownership;
 mod published_events;
 mod recent_writes;
@@ -43,6 +44,7 @@ use instance_types::InstanceTypeReads;
 use launch_watch::LaunchWatch;
 use lifecycle_actions::LifecycleActions;
 use milestones::Milestones;
+use node_startups::NodeStartups;
 use ownership::Ownership;
 use published_events::PublishedEvents;
 use recent_writes::RecentWrites;
@@ -88,6 +90,8 @@ pub struct PoolMemory {
     pub(in crate::machine_pool) surplus: Surplus,
     /// Whether launches succeed.
     pub(in crate::machine_pool) launches: LaunchWatch,
+    /// Whether instances terminate before their Nodes are ready.
+    pub(in crate::machine_pool) startups: NodeStartups,
     /// Since when the instance types cannot be read.
     pub(in crate::machine_pool) instance_types: InstanceTypeReads,
     /// Processes that AWS suspended.

@@ -7,6 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::kubernetes::{KubeError, KubeWrite};
 use crate::machine_pool::model::memory::capacity_view::CapacityView;
 use crate::machine_pool::model::memory::launch_watch::PlaceNames;
+use crate::machine_pool::model::memory::node_startups::NodeStartups;
 use crate::machine_pool::model::memory::{Drift, PoolMemory};
 use crate::machine_pool::model::read_lag::{reads_behind, unless_set_back};
 use crate::machine_pool::model::retry_key::desired_key;
@@ -95,6 +96,11 @@ pub enum Report<'a> {
         /// Whether replicas are managed externally.
         external: bool,
     },
+    /// The pool's status was not written, or the answer was lost.
+    Unanswered {
+        /// Whether it says that replicas are managed externally.
+        external: bool,
+    },
     /// The blocker that an event is about; `None` if there is none.
     Blocker(Option<String>),
     /// The event that the group was adopted.
@@ -110,7 +116,8 @@ pub enum Report<'a> {
 }
 
 impl PoolMemory {
-    /// When this process first observed the pool: reads may be behind what the previous leader wrote until then.
+    /// When this process first observed the pool, or when it noticed that the clock was set back since: reads may be behind
+    /// what the previous leader wrote until then.
     #[must_use]
     pub fn began(&self) -> Option<DateTime<Utc>> {
         self.began
@@ -119,7 +126,7 @@ impl PoolMemory {
     /// For how much longer reads may not show what the previous leader wrote.
     #[must_use]
     pub fn behind_previous_leader(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
-        self.began.and_then(|began| reads_behind(unless_set_back(began, now)?, now))
+        self.began.and_then(|began| reads_behind(began, now))
     }
 
     /// When this process first observed the pool, for a test to set.
@@ -152,9 +159,12 @@ impl PoolMemory {
             self.rollout.take_over(&objects.pool, now);
             // Core is paused as well: no instance could have joined.
             self.rollout.restart_wait();
+            self.startups = NodeStartups::default();
         } else {
-            self.began.get_or_insert(now);
+            // If the clock was set back, all that is timed from the start would wait until it is there again.
+            self.began = self.began.and_then(|began| unless_set_back(began, now)).or(Some(now));
             self.drift.read(&objects.pool);
+            self.startups.restore(objects.pool.status.as_ref());
             if observation.registered.is_some() && !is_deleting {
                 let (source, key) = desired_key(objects, self);
                 self.suspension.set_desired_key(&key);
@@ -222,7 +232,9 @@ impl PoolMemory {
             let stopped = desired.stopped.as_ref();
             stopped.is_some_and(|stopped| stops(stopped, &revision))
         };
-        if revision(desired, observed).is_some_and(stops_now) {
+        let revision = revision(desired, observed);
+        self.startups.observe(observed, revision.as_ref().filter(|_| is_known), now);
+        if revision.is_some_and(stops_now) {
             self.refreshes.end_rollout();
         }
         if let Some(view) = &observed.refreshes {
@@ -255,8 +267,9 @@ impl PoolMemory {
             self.rollout_progress.record(facts, now);
         }
         self.zone_balance.replace(plan.zone_replacement.as_ref(), observed, now);
+        self.failed_calls.set_launches_previous(plan.launches_previous);
         if is_complete(observed, plan) {
-            self.failed_calls.keep(plan.writes(), observed);
+            self.failed_calls.keep(plan.writes(), observed, now);
             self.recent_writes.keep(plan.writes(), now);
             self.failed_writes.keep(plan.steps().filter_map(Step::kubernetes));
         }
@@ -391,6 +404,7 @@ impl PoolMemory {
                 }
                 self.replicas.report(external);
             }
+            Report::Unanswered { external } => self.replicas.lose_report(external),
             Report::Blocker(blocker) => self.published.set_blocker(blocker),
             Report::Adoption => self.published.add_adoption(),
             Report::Drift(drift) => self.published.add_drift(drift, now),

@@ -19,6 +19,7 @@ use crate::machine_pool::model::plan::step::Step;
 
 /// The steps of a reconcile.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of which holds or does not")]
 pub struct Plan {
     /// In the order of [`Phase::ORDER`].
     steps: Vec<(Phase, Step)>,
@@ -30,6 +31,8 @@ pub struct Plan {
     pub in_transition: bool,
     /// What prevents the group from being created or changed.
     pub blocker: Option<Blocker>,
+    /// Whether it brings the previous content of the launch template to the group, since AWS rejects that of the spec.
+    pub launches_previous: bool,
     /// The target number of instances, once the pool owns a group.
     pub target: Option<i32>,
     /// The outdated instances; none while a pool is deleted.

@@ -132,6 +132,7 @@ fn settings(spec: &ASGMachinePoolSpec) -> DesiredSettings {
         let wanted = spec.instances_distribution();
         MixedInstances {
             instance_types: spec.instance_type_names(),
+            other_members: BTreeSet::new(),
             distribution: InstancesDistribution {
                 on_demand_base_capacity: wanted.on_demand_base_capacity,
                 on_demand_percentage_above_base_capacity: wanted.on_demand_percentage_above_base_capacity,

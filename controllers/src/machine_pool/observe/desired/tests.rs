@@ -78,7 +78,7 @@ fn launch(
         cluster: None,
         pause: PauseState::default(),
     };
-    let bootstrap = Bootstrap { digest: BootstrapDigest::default(), data: None, on_windows: None };
+    let bootstrap = Bootstrap { digest: BootstrapDigest::default(), data: None };
     match desired(&objects, &references, Some(&bootstrap), used)?.launch {
         DesiredLaunch::Known { stamp, .. } => Some(stamp),
         DesiredLaunch::Unknown => None,

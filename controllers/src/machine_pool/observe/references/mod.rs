@@ -61,9 +61,14 @@ impl References {
         Ok(references)
     }
 
-    /// What was looked up for the references of the spec is read again. Other pools may share it, and then read it again
-    /// as well.
-    pub fn forget(inventory: &Inventory, pool: &ASGMachinePool, version: Option<&str>) {
+    /// What was looked up for the references of the spec is read again, and what was for the image that the parameter `named`.
+    /// Other pools may share it, and then read it again as well.
+    pub fn forget(
+        inventory: &Inventory,
+        pool: &ASGMachinePool,
+        version: Option<&str>,
+        named: Option<&NamedImage>,
+    ) {
         let spec = &pool.spec;
         for selector in subnets::subnet_selectors(spec) {
             inventory.forget_subnets(&selector);
@@ -74,12 +79,19 @@ impl References {
         if let Ok(Some(name)) = spec.machine.image.ssm_parameter_for(version) {
             inventory.forget_parameter(&name);
         }
-        images(pool).for_each(|id| inventory.forget_image(id));
+        images(pool, named).for_each(|id| inventory.forget_image(id));
+        let snapshots = spec.machine.data_volumes.iter().filter_map(|volume| volume.snapshot_id.as_ref());
+        snapshots.for_each(|id| inventory.forget_snapshot(id));
     }
 
     /// The images are read again if they were read at least this long ago.
-    pub fn forget_older_images(inventory: &Inventory, pool: &ASGMachinePool, age: Duration) {
-        images(pool).for_each(|id| inventory.forget_older_image(id, age));
+    pub fn forget_older_images(
+        inventory: &Inventory,
+        pool: &ASGMachinePool,
+        named: Option<&NamedImage>,
+        age: Duration,
+    ) {
+        images(pool, named).for_each(|id| inventory.forget_older_image(id, age));
     }
 
     /// Reports what is missing. A launch template must not be made without it.
@@ -96,19 +108,28 @@ impl References {
 
     /// Reports a read that failed.
     fn fail(&mut self, condition: &'static str, what: &str, place: &Place<'_>, error: &CloudError) {
-        let region = &place.spec().region;
-        let message = format!("{what} cannot be read in region {region}: {error}");
+        let message = unread(what, place, error);
         self.holds_launch |= condition == LAUNCH_TEMPLATE_READY;
         self.find(Finding::new(condition, Status::Unknown, reasons::INTERNAL_ERROR, message));
+        self.retry(error);
+    }
+
+    /// Has a read that failed retried.
+    fn retry(&mut self, error: &CloudError) {
         if self.failed.iter().all(|known| known.api != error.api) {
             self.failed.push(error.clone());
         }
     }
 }
 
-/// The images of a spec: that of the spec, and those that the status reports.
-fn images(pool: &ASGMachinePool) -> impl Iterator<Item = &String> {
+/// The message for a read that failed.
+fn unread(what: &str, place: &Place<'_>, error: &CloudError) -> String {
+    format!("{what} cannot be read in region {}: {error}", place.spec().region)
+}
+
+/// The images of a spec: that of the spec, the one that its parameter `named`, and those that the status reports.
+fn images<'a>(pool: &'a ASGMachinePool, named: Option<&'a NamedImage>) -> impl Iterator<Item = &'a String> {
     let reported = pool.status.as_ref().and_then(|status| status.image.as_ref());
     let reported = reported.into_iter().flat_map(|image| [Some(&image.id), image.available_id.as_ref()]);
-    reported.chain([pool.spec.machine.image.id.as_ref()]).flatten()
+    reported.chain([pool.spec.machine.image.id.as_ref(), named.map(|(_, id)| id)]).flatten()
 }

@@ -34,7 +34,12 @@ impl References {
         match ephemeral_storage(machine, image.as_ref()) {
             Storage::Gib(gib) => self.ephemeral_storage_gib = Some(gib),
             Storage::OfSnapshot(id) => {
-                self.ephemeral_storage_gib = place.inventory.snapshot_gib(&id).await.ok().flatten();
+                let read = place.inventory.snapshot_gib(&id).await;
+                if let Err(error) = &read {
+                    self.retry(error);
+                }
+                self.ephemeral_storage_gib = read.ok().flatten();
+                self.ephemeral_storage_is_unread = self.ephemeral_storage_gib.is_none();
             }
             Storage::Unknown => {}
             // Nodes work, and an autoscaler has to be told.
@@ -165,37 +170,59 @@ enum Storage {
     None(String),
 }
 
-/// The size of the volume that `ephemeralStorageDeviceName` names, which is the root volume if it names none.
+/// The size of the volume that `ephemeralStorageDeviceName` names, which is the root volume if it names none. EC2 tells
+/// device names apart and attaches both volumes, so that one with exactly this name comes before those which may be the
+/// same device for the operating system.
 fn ephemeral_storage(machine: &MachineTemplate, image: Option<&ResolvedImage>) -> Storage {
     let known = |size: Option<i32>| size.map_or(Storage::Unknown, Storage::Gib);
-    let wanted = machine.ephemeral_storage_device_name.as_deref();
-    let Some(name) = wanted.filter(|name| image.is_none_or(|image| !image.is_root(name))) else {
+    let of_root = || {
         let of_image = image.and_then(ResolvedImage::root_volume).and_then(|volume| volume.size_gib);
-        return known(machine.root_volume().settings.size_gib.or(of_image));
+        known(machine.root_volume().settings.size_gib.or(of_image))
     };
-    let is_meant = |device: &str| is_same_device(device, name);
-    let of_image = image.and_then(|image| {
-        image
-            .volume(name)
-            .or_else(|| image.other_volumes().find(|(own, _)| is_meant(own)).map(|(_, own)| own))
-    });
-    let of_image_gib = of_image.and_then(|volume| volume.size_gib);
-    let volumes = machine.data_volumes();
-    let set = volumes.iter().find(|volume| volume.device_name.as_deref().is_some_and(is_meant));
-    match (set, image) {
-        (Some(ResolvedVolume { settings, snapshot_id: Some(id), .. }), _) => {
-            settings.size_gib.map_or_else(|| Storage::OfSnapshot(id.clone()), Storage::Gib)
-        }
-        (Some(volume), _) => known(volume.settings.size_gib.or(of_image_gib)),
-        (None, None) => Storage::Unknown,
-        (None, Some(image)) if of_image.is_some() || image.is_instance_store(name) => known(of_image_gib),
-        (None, Some(image)) => Storage::None(format!(
-            "spec.machine.ephemeralStorageDeviceName is {name}, and neither image {} nor spec.machine.dataVolumes has a \
-             volume with this device name: status.capacity has no ephemeral-storage. Correct the field, or remove it for \
-             the root volume.",
-            image.id
-        )),
+    let Some(name) = machine.ephemeral_storage_device_name.as_deref() else { return of_root() };
+    let is_named = |device: &str| without_folder(device) == without_folder(name);
+    let may_be = |device: &str| is_same_device(device, name);
+    if image.is_some_and(|image| is_named(&image.root_device)) {
+        return of_root();
     }
+    let volumes = machine.data_volumes();
+    let of_spec = |is_meant: &dyn Fn(&str) -> bool| {
+        let is_meant = |volume: &&ResolvedVolume| volume.device_name.as_deref().is_some_and(is_meant);
+        let volume = volumes.iter().find(is_meant)?;
+        Some(match (volume.settings.size_gib, &volume.snapshot_id) {
+            (None, Some(id)) => Storage::OfSnapshot(id.clone()),
+            (size, _) => {
+                let overridden = || image?.volume(volume.device_name.as_deref()?)?.size_gib;
+                known(size.or_else(overridden))
+            }
+        })
+    };
+    if let Some(storage) = of_spec(&is_named) {
+        return storage;
+    }
+    // It may have a volume with exactly this name.
+    let Some(image) = image else { return Storage::Unknown };
+    let of_image = |is_meant: &dyn Fn(&str) -> bool| {
+        image.other_volumes().find(|(own, _)| is_meant(own)).map(|(_, own)| known(own.size_gib))
+    };
+    of_image(&is_named)
+        .or_else(|| image.is_root(name).then(of_root))
+        .or_else(|| of_spec(&may_be))
+        .or_else(|| of_image(&may_be))
+        .or_else(|| image.is_instance_store(name).then_some(Storage::Unknown))
+        .unwrap_or_else(|| {
+            Storage::None(format!(
+                "spec.machine.ephemeralStorageDeviceName is {name}, and neither image {} nor spec.machine.dataVolumes has a \
+                 volume with this device name: status.capacity has no ephemeral-storage. Correct the field, or remove it \
+                 for the root volume.",
+                image.id
+            ))
+        })
+}
+
+/// `xvdb` of `/dev/xvdb`: the field may name a volume either way.
+fn without_folder(device: &str) -> &str {
+    device.strip_prefix("/dev/").unwrap_or(device)
 }
 
 #[cfg(test)]
@@ -303,6 +330,22 @@ mod tests {
         assert_eq!(storage(Some("/dev/xvdb"), of_snapshot), Storage::OfSnapshot("snap-1".to_owned()));
         let of_both = machine(&[("/dev/xvdb", Some(30), Some("snap-1"))]);
         assert_eq!(storage(Some("/dev/xvdb"), of_both), Storage::Gib(30));
+        // The exact name counts before another name of the same device.
+        let alias = machine(&[("/dev/sdb", Some(500), None)]);
+        assert_eq!(storage(Some("/dev/xvdb"), alias.clone()), Storage::Gib(20), "the volume of the image");
+        assert_eq!(storage(Some("/dev/sdb"), alias), Storage::Gib(500));
+        let both = machine(&[("/dev/sdb", Some(7), None), ("/dev/xvdb", Some(100), None)]);
+        for name in ["/dev/xvdb", "xvdb"] {
+            assert_eq!(storage(Some(name), both.clone()), Storage::Gib(100), "{name}");
+        }
+        assert_eq!(storage(Some("sdb"), both), Storage::Gib(7));
+        let of_root = machine(&[("/dev/sda1", Some(50), None)]);
+        assert_eq!(
+            storage(Some("/dev/sda1"), of_root.clone()),
+            Storage::Gib(50),
+            "a volume of its own for AWS"
+        );
+        assert_eq!(storage(Some("/dev/sda"), of_root), Storage::Gib(2), "the root volume");
         let Storage::None(message) = storage(Some("/dev/xvdd"), machine(&[])) else {
             panic!("there is none")
         };
@@ -322,6 +365,7 @@ mod tests {
         };
         assert_eq!(ephemeral_storage(&named("/dev/xvdb"), None), Storage::Unknown, "the image was not read");
         assert_eq!(ephemeral_storage(&named("/dev/xvdc"), None), Storage::Gib(7));
+        assert_eq!(ephemeral_storage(&named("/dev/sdc"), None), Storage::Unknown, "the image may have it");
         assert_eq!(ephemeral_storage(&machine(&[]), None), Storage::Unknown);
         let mut store = bottlerocket();
         store.block_devices[1].volume = None;

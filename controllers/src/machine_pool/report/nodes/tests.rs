@@ -8,6 +8,7 @@ use capasg_cloud::LifecycleState;
 use super::*;
 use crate::machine_pool::decide::testing::{Stage, now};
 use crate::machine_pool::model::PoolState;
+use crate::machine_pool::model::memory::node_startups::NodeStartups;
 use crate::machine_pool::model::{Facts, Outdated, OutdatedReason};
 
 const KEY: &str = "spec.nodeStartupTimeoutSeconds";
@@ -31,7 +32,7 @@ fn timeout(stage: &mut Stage, seconds: i32) {
 }
 
 fn nodes_with(stage: &Stage, plan: &Plan) -> Nodes {
-    Nodes::of(&stage.objects, &stage.desired, &stage.observed, plan, now())
+    Nodes::of(&stage.objects, &stage.desired, &stage.observed, plan, &stage.memory, now())
 }
 
 fn nodes(stage: &Stage) -> Nodes {
@@ -159,6 +160,8 @@ fn the_time_before_the_control_plane_does_not_count() {
     assert_eq!(finding(&stage).1, "NodeStartupTimeout");
     stage.objects.cluster = cluster(true, 5);
     assert_eq!(finding(&stage).1, "WaitingForNodes");
+    stage.memory.startups.fail_since(now() - TimeDelta::minutes(60));
+    assert_eq!(finding(&stage).1, "WaitingForNodes");
     stage.objects.cluster = cluster(false, 60);
     let (status, _, message) = finding(&stage);
     assert_eq!(status, Status::Unknown);
@@ -225,8 +228,40 @@ fn the_pool_is_requeued_when_the_next_instance_exceeds_the_timeout() {
     report(&mut stage, "i-1", NodeState::NotJoined, 30);
     report(&mut stage, "i-2", NodeState::NotReady, 3);
     report(&mut stage, "i-3", NodeState::NotJoined, 2);
-    let Stage { objects, desired, observed, .. } = stage;
+    stage.memory.startups.fail_since(now() - TimeDelta::minutes(4));
+    let Stage { objects, desired, observed, mut memory, .. } = stage;
     let facts = Facts { desired, observed };
     let observation = Observation::of(&objects, PoolState::Running(Box::new(facts)));
-    assert_eq!(next_timeout(&observation, &Plan::default(), now()), Some(TimeDelta::minutes(7)));
+    let next = |memory: &PoolMemory| next_timeout(&observation, &Plan::default(), memory, now());
+    assert_eq!(next(&memory), Some(TimeDelta::minutes(6)), "the pool");
+    memory.startups = NodeStartups::default();
+    assert_eq!(next(&memory), Some(TimeDelta::minutes(7)));
+}
+
+#[test]
+fn instances_that_terminate_before_their_nodes_are_ready_are_overdue_together() {
+    let mut stage = Stage::new(3);
+    report(&mut stage, "i-1", NodeState::NotJoined, 2);
+    stage.memory.startups.fail_since(now() - TimeDelta::minutes(9));
+    assert_eq!(finding(&stage).1, "WaitingForNodes");
+    stage.memory.startups.fail_since(now() - TimeDelta::minutes(10));
+    let (status, reason, message) = finding(&stage);
+    assert_eq!((status, reason), (Status::False, "NodeStartupTimeout"));
+    assert!(
+        message.starts_with(&format!("{TERMINATED_EARLY}, and no Node has become ready for 600 s")),
+        "{message}"
+    );
+    assert!(message.contains("describe-scaling-activities --auto-scaling-group-name g)."), "{message}");
+    assert!(message.ends_with("capasg why asgmachinepool/p --namespace ns"), "{message}");
+    assert!(!message.contains("in service"), "{message}");
+    // Between two of them as well.
+    stage.observed.instances.remove("i-1");
+    assert_eq!(finding(&stage).1, "NodeStartupTimeout");
+    // With what is overdue by itself.
+    report(&mut stage, "i-2", NodeState::NotReady, 11);
+    let (_, reason, message) = finding(&stage);
+    assert_eq!(reason, "NodeStartupTimeout");
+    assert!(message.contains(" 1 of 2 instances in service had no ready Node for 600 s"), "{message}");
+    timeout(&mut stage, 0);
+    assert_eq!(finding(&stage).1, "WaitingForNodes");
 }

@@ -149,6 +149,7 @@ pub(super) const MACHINES: [Case; 12] = [
             uid: identity(objects.pool.as_ref()).0,
             ..OwnerReference::default()
         },
+        pool_name: Some("another".to_owned()),
     }),
     ("machine-finalizer-removed", |key, objects| KubeWrite::RemoveAsgMachineFinalizer {
         machine: key.clone(),

@@ -32,11 +32,11 @@ pub(super) fn last<'a>(input: &Input<'a>, wanted: Option<&Launch>) -> Option<&'a
 /// Whether an instance refresh is for the desired state.
 ///
 /// One that names a configuration is, if its version would not make an instance outdated, does not have the previous
-/// content of a Secret that a user provides, and launches the same types. AWS rejects an update of the group during it, so
+/// content of a Secret that a user provides, and has the same overrides. AWS rejects an update of the group during it, so
 /// that the instances that it launches would never get the new content, such as a token that is still valid.
 ///
 /// One that names none launches what the group launches, which must not make instances outdated either; it is for the
-/// desired state if a version of that existed when it started. That is also so after a return to an older version: such an
+/// desired state if a version of that existed when it started, or ended without a start. That is also so after a return to an older version: such an
 /// instance refresh continues, and another one follows for what it leaves outdated.
 pub(super) fn is_for_desired(
     input: &Input<'_>,
@@ -54,10 +54,11 @@ pub(super) fn is_for_desired(
         if pinned_stamp(input.observed).is_some_and(|pinned| pinned.outdated_under(&stamp)) {
             return false;
         }
-        let Some(started) = refresh.started_at else { return true };
+        // One that was cancelled while it was pending has no start.
+        let Some(at) = refresh.started_at.or(refresh.ended_at) else { return true };
         return stamps.iter().any(|(number, of_version)| {
             let created = versions.get(number).map(|version| version.created_at);
-            !of_version.outdated_under(&stamp) && created.is_some_and(|created| created <= started)
+            !of_version.outdated_under(&stamp) && created.is_some_and(|created| created <= at)
         });
     };
     if launch == wanted {
@@ -69,14 +70,16 @@ pub(super) fn is_for_desired(
         && version
             .zip(wanted.template.version)
             .is_some_and(|(its, wanted)| differ_in_user_data_alone(input.observed, its, wanted));
-    let types = |launch: &Launch| launch.mixed.as_ref().map(|mixed| mixed.instance_types.clone());
+    let overrides = |launch: &Launch| {
+        launch.mixed.as_ref().map(|mixed| (mixed.instance_types.clone(), mixed.other_members.clone()))
+    };
     // Without a mixed instances policy the type is part of the version, and is seen from the instances that it
     // launched.
     let launched_others = instances::live(input.observed).any(|(instance, m)| {
         let from = m.listed.as_ref().and_then(|instance| instance.template.as_ref());
         from.is_some_and(|(_, from)| Some(*from) == version) && outdated.is_outdated(instance)
     });
-    same && !has_previous_user_data && types(launch) == types(wanted) && !launched_others
+    same && !has_previous_user_data && overrides(launch) == overrides(wanted) && !launched_others
 }
 
 /// How far the clocks of the host and of AWS may be apart.
