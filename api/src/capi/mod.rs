@@ -22,7 +22,7 @@ pub use machine_pool::{
 pub use node_state::{NodeReport, NodeState};
 pub use owners::{
     belongs_to_pool, is_owned_by, machine_owner, owner_machine_pool, owner_reference_to_pool,
-    pool_owner_of_machine,
+    pool_owner_of_machine, without_other_machine_pools,
 };
 pub use pause::{PauseState, pause_state};
 pub use reference::{ContractReference, bootstrap_resource, contract_version, crd_name, spec_of};

@@ -58,6 +58,22 @@ pub fn owner_reference_to_pool(pool: &ASGMachinePool) -> Option<OwnerReference> 
     pool.owner_ref(&())
 }
 
+/// The owner references of a Machine with this one in the place of those to other `MachinePool`s; `None` if it has none of
+/// those.
+#[must_use]
+pub fn without_other_machine_pools(
+    owners: &[OwnerReference],
+    machine_pool: &OwnerReference,
+) -> Option<Vec<OwnerReference>> {
+    let (machine_pools, mut owners): (Vec<OwnerReference>, Vec<OwnerReference>) =
+        owners.iter().cloned().partition(|owner| is(owner, GROUP, "MachinePool"));
+    if machine_pools.iter().all(|owner| owner.uid == machine_pool.uid) {
+        return None;
+    }
+    owners.push(machine_pool.clone());
+    Some(owners)
+}
+
 /// Whether an object is owned by the object with this UID.
 #[must_use]
 pub fn is_owned_by(metadata: &ObjectMeta, uid: &str) -> bool {

@@ -117,6 +117,12 @@ pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -
         KubeWrite::AnnotateExcludeNodeDraining { machine, uid } => {
             patch.annotate::<Machine>(machine, uid, annotations::EXCLUDE_NODE_DRAINING, json!("true")).await
         }
+        KubeWrite::PatchMachineOwners { machine, uid, resource_version, owners } => {
+            let body = json!({"metadata": {
+                "uid": uid, "resourceVersion": resource_version, "ownerReferences": owners,
+            }});
+            patch.merge::<Machine>(machine, &body).await
+        }
     }
 }
 

@@ -182,6 +182,17 @@ pub enum KubeWrite {
         /// The desired timeouts, all three.
         deletion: MachineDeletion,
     },
+    /// `metadata.ownerReferences` of a Machine that another MachinePool owned before (D3).
+    PatchMachineOwners {
+        /// The Machine.
+        machine: ObjectKey,
+        /// Precondition.
+        uid: String,
+        /// The resourceVersion that was read: a merge patch replaces lists, and references of others must not be lost.
+        resource_version: String,
+        /// The desired owner references, all of them.
+        owners: Vec<OwnerReference>,
+    },
     /// Deletes a Machine: core drains its Node and then deletes the ASGMachine (D7).
     DeleteMachine {
         /// The Machine.
@@ -262,6 +273,9 @@ impl KubeWrite {
             }
             Self::PatchMachineTimeouts { machine, .. } => {
                 format!("writing the timeouts of Machine {machine}")
+            }
+            Self::PatchMachineOwners { machine, .. } => {
+                format!("replacing the controller owner reference of Machine {machine}")
             }
             Self::DeleteMachine { machine, .. } => format!("deleting Machine {machine}"),
         }

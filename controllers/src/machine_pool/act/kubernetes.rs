@@ -66,5 +66,6 @@ fn is_done_without_object(write: &KubeWrite) -> bool {
             | KubeWrite::AnnotateDesiredState { .. }
             | KubeWrite::AnnotateBlockMove { blocked: false, .. }
             | KubeWrite::PatchMachineTimeouts { .. }
+            | KubeWrite::PatchMachineOwners { .. }
     )
 }

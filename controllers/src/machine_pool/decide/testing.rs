@@ -237,6 +237,8 @@ pub fn pool_instance(id: &str, zone: &str, age: i64) -> PoolInstance {
         machine: Some(MachineRef {
             name: format!("p-{id}"),
             uid: format!("m-{id}"),
+            resource_version: "1".into(),
+            owners: Vec::new(),
             deleting_since: None,
             deletion_progress: None,
             has_node: true,

@@ -8,6 +8,7 @@ use capasg_cloud::{
     LifecycleHook, LifecycleState, NoticeKind, RefreshesView, TerminationCause,
 };
 use chrono::{DateTime, TimeDelta, Utc};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use crate::machine_pool::model::known::Known;
 use crate::machine_pool::model::launch_record::LaunchRecord;
@@ -166,6 +167,10 @@ pub struct MachineRef {
     pub name: String,
     /// Object UID.
     pub uid: String,
+    /// The resourceVersion that was read.
+    pub resource_version: String,
+    /// Its owner references.
+    pub owners: Vec<OwnerReference>,
     /// When its deletion (the drain) began.
     pub deleting_since: Option<DateTime<Utc>>,
     /// What core reports about its deletion. Only report uses it.

@@ -99,6 +99,8 @@ fn machine_ref(machine: &Machine) -> MachineRef {
     MachineRef {
         name: machine.name_any(),
         uid: machine.uid().unwrap_or_default(),
+        resource_version: machine.resource_version().unwrap_or_default(),
+        owners: machine.owner_references().to_vec(),
         deleting_since: machine.metadata.deletion_timestamp.as_ref().map(from_kubernetes),
         deletion_progress: machine.deletion_progress(),
         has_node: machine.has_node(),

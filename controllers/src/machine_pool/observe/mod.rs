@@ -32,6 +32,7 @@ pub use objects::objects;
 
 use crate::machine_pool::ReconcileError;
 use crate::machine_pool::model::memory::{PoolMemory, Registration};
+use crate::machine_pool::model::ownership::is_owned;
 use crate::machine_pool::model::{Desired, Facts, Known, Observation, PoolObjects, PoolState, References};
 use crate::{Context, ObjectKey};
 use references::InUse;
@@ -236,7 +237,8 @@ async fn without_machine_pool(
     if let Some(group) = observed.group.present() {
         desired.replicas = group.capacity.desired;
     }
-    let has_group = objects.records_group() || observed.group.present().is_some();
+    let shown = observed.group.present();
+    let has_group = objects.records_group() || shown.is_some_and(|group| is_owned(&desired, group));
     let finding = if has_group {
         let other = objects::referring_machine_pool(context.kubernetes.as_ref(), objects);
         prerequisites::unreferenced(objects, other.as_deref(), &desired, &observed)

@@ -16,7 +16,7 @@ pub fn identity_lost(condition: &'static str, holds: bool) -> Finding {
     let message = format!(
         "annotation {} or label cluster.x-k8s.io/cluster-name of the ASGMachinePool is missing, so the owner of \
          the Auto Scaling group is unknown. The controller makes no changes. Set the annotation to the value of the tag with \
-         the same key on the group (any value if there is no group), and the label to the name of the Cluster.",
+         the same key on the group or the launch template (any value if neither exists), and the label to the name of the Cluster.",
         annotations::OWNER_ID
     );
     Finding::new(condition, holds, group_ready::GROUP_NOT_OWNED, message)

@@ -122,6 +122,7 @@ fn resolved(status: &mut ASGMachinePoolStatus, input: &Input<'_>, observed: &Obs
         (&observed.template, pinned_version(observed))
         // The pinned version is unknown while the group was not read.
         && !matches!(observed.group, GroupView::Unknown)
+        && input.template_not_owned().is_none()
     {
         let stamp = pinned_stamp(observed);
         status.launch_template = Some(LaunchTemplateStatus {

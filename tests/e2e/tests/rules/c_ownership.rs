@@ -12,7 +12,10 @@ use capasg_e2e::{
 use capasg_environment::Look;
 use capasg_fake_aws::Fault;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::ResourceExt as _;
+use kube::{
+    ResourceExt as _,
+    api::{Patch, PatchParams},
+};
 use serde_json::json;
 
 use crate::reconciled::rests;
@@ -78,6 +81,76 @@ async fn metadata_of_other_actors_is_kept() -> Result<()> {
         })
         .await?;
         rig.patch_pool("workers", &json!({"metadata": {"finalizers": null}})).await?;
+        rig.gone("workers").await
+    })
+    .await
+}
+
+/// Another MachinePool takes over a pool, and a user removes the owner reference, as the condition says: core takes over the
+/// Machines of the relabelled ASGMachines, and drains what a scale-in removes. `clusterctl move` owns the owner references of
+/// Machines as well.
+// Rules: C1, D3, D5
+#[tokio::test]
+async fn what_runs_stays_when_another_machine_pool_takes_over_the_pool() -> Result<()> {
+    rule("c1-takeover", Setup::default(), async |rig| {
+        // With data of its own, a MachinePool would request a rollout.
+        let shared = || Bootstrap::Secret { name: "shared".to_owned(), value: rig.user_data() };
+        rig.run(&rig.pool("workers").replicas(2).bootstrap(shared()), 2).await?;
+        for machine in rig.machines_of("workers").await? {
+            let owners = machine.owner_references();
+            let moved = json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
+                "metadata": {"ownerReferences": owners}});
+            let by_clusterctl = PatchParams::apply("clusterctl").force();
+            rig.machines().patch(&machine.name_any(), &by_clusterctl, &Patch::Apply(&moved)).await?;
+        }
+        let uids = async |label: &str| -> Result<BTreeSet<Option<String>>> {
+            Ok(rig.machines_of(label).await?.iter().map(kube::ResourceExt::uid).collect())
+        };
+        let refers_to =
+            |pool: &str| json!({"spec": {"template": {"spec": {"infrastructureRef": {"name": pool}}}}});
+        let (machines, mark) = (uids("workers").await?, rig.mark());
+        rig.patch_owner("workers", &refers_to("nowhere")).await?;
+        let mut renamed = rig.pool("renamed").replicas(2).bootstrap(shared()).owner().clone();
+        renamed["spec"]["template"]["spec"]["infrastructureRef"]["name"] = json!("workers");
+        rig.scenario.apply(&renamed.to_string()).await?;
+        eventually("it says what to do", async || {
+            let said = serde_json::to_string(&rig.pools().get("workers").await?.status)?;
+            let names = said.contains("MachinePool renamed refers to it");
+            let remedy =
+                said.contains("remove the entry of MachinePool workers from metadata.ownerReferences");
+            Ok(Look::when(names && remedy, said))
+        })
+        .await?;
+        rig.patch_pool("workers", &json!({"metadata": {"ownerReferences": null}})).await?;
+        eventually("core owns the Machines anew", async || {
+            let machines = rig.machines_of("renamed").await?;
+            let controllers = machines.iter().map(|machine| {
+                let owners = machine.owner_references().iter().filter(|one| one.controller == Some(true));
+                owners.map(|one| one.name.clone()).collect::<Vec<_>>()
+            });
+            let found: Vec<_> = controllers.collect();
+            Ok(Look::when(found == [["renamed"], ["renamed"]], format!("{found:?}")))
+        })
+        .await?;
+        until_reason(rig, "workers", "NodesReady", "True/NodesReady").await?;
+        until_reason(rig, "workers", "GroupReady", "True/GroupReady").await?;
+        rig.scenario.kubectl(&["delete", "machinepool", "workers", "--wait=true", "--timeout=120s"]).await?;
+        ensure!(uids("renamed").await? == machines, "Machines were made anew");
+        ensure!(rig.mutations_since(mark).is_empty(), "{:?}", rig.mutations_since(mark));
+
+        rig.scale("renamed", 1).await?;
+        eventually("one instance is left", async || {
+            let left = rig.group()?.instances.len();
+            let machines = rig.machines_of("renamed").await?.len();
+            Ok(Look::when((left, machines) == (1, 1), format!("{left} instances, {machines} Machines")))
+        })
+        .await?;
+        // An ASGMachine that the manager deletes itself is not drained.
+        let user = rig.user();
+        let mut deleted =
+            rig.writes()?.into_iter().filter(|write| write.user == user && write.verb == "delete");
+        ensure!(deleted.all(|write| write.resource == "machines"), "an ASGMachine was deleted");
+        rig.scenario.kubectl(&["delete", "machinepool", "renamed", "--wait=false"]).await?;
         rig.gone("workers").await
     })
     .await

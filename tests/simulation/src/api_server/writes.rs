@@ -28,10 +28,8 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
                 }
             })
         }
-        KubeWrite::RemoveNothingCreated { pool, uid: wanted } => {
-            pools.update(ledger, pool, of_uid(wanted), |pool| {
-                annotate(pool, annotations::NOTHING_CREATED, None);
-            })
+        KubeWrite::RemoveNothingCreated { pool, uid } => {
+            pools.update(ledger, pool, of_uid(uid), |own| annotate(own, annotations::NOTHING_CREATED, None))
         }
         KubeWrite::RemovePoolFinalizer { pool, resource_version, finalizers } => {
             let expect = at_version(Some(resource_version));
@@ -70,10 +68,8 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
         }
         KubeWrite::CreateAsgMachine(new) => asg_machines.create(ledger, new.as_ref().clone()).map(|_| true),
         KubeWrite::PatchAsgMachineStatus { machine, resource_version, status } => {
-            let expect = Expect { version: resource_version.as_deref(), uid: None };
-            asg_machines.update(ledger, machine, expect, |machine| {
-                machine.status = Some(status.as_ref().clone());
-            })
+            let expect = at_version(resource_version.as_ref());
+            asg_machines.update(ledger, machine, expect, |own| own.status = Some(status.as_ref().clone()))
         }
         KubeWrite::DeleteAsgMachine { machine, uid: wanted } => {
             asg_machines.delete(ledger, machine, of_uid(wanted))
@@ -109,9 +105,12 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
             })
         }
         KubeWrite::PatchMachineTimeouts { machine, uid: wanted, deletion } => {
-            machines.update(ledger, machine, of_uid(wanted), |machine| {
-                machine.spec.deletion = Some(*deletion);
-            })
+            machines.update(ledger, machine, of_uid(wanted), |own| own.spec.deletion = Some(*deletion))
+        }
+        KubeWrite::PatchMachineOwners { machine, uid, resource_version, owners } => {
+            let expect = Expect { version: Some(resource_version), uid: Some(uid) };
+            let owners = Some(owners.clone());
+            machines.update(ledger, machine, expect, |own| own.metadata.owner_references = owners)
         }
         KubeWrite::DeleteMachine { machine, uid: wanted, .. } => {
             machines.delete(ledger, machine, of_uid(wanted))

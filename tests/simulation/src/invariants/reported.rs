@@ -71,10 +71,14 @@ impl Invariants {
         let is_reported = object.status.as_ref().is_some_and(|status| reports(status, api, code));
         let seen = inner.failing.entry(api).or_insert_with(|| Failing {
             code: code.to_owned(),
+            denied: error.class == ErrorClass::Denied,
             repeated_by: now,
             unreported: None,
         });
-        if now > seen.repeated_by || is_paused || is_reported {
+        // AWS that fails to answer denies no more.
+        let denied = error.class == ErrorClass::Denied;
+        let is_over = std::mem::replace(&mut seen.denied, denied) && !denied;
+        if now > seen.repeated_by || is_over || is_paused || is_reported {
             seen.unreported = None;
         }
         (seen.repeated_by, seen.code) = (now + repeated, code.to_owned());

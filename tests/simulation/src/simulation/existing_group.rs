@@ -120,8 +120,12 @@ pub(super) fn end_adopted(world: &World, pool: &Pool) {
     if !group.tags.contains_key(tags::POOL) {
         return;
     }
-    let is_adopted =
-        |one: &InstanceDump| one.template.as_ref().is_some_and(|(id, _)| *id != group.template.0);
+    // One that was attached again shows its launch template in its tags alone.
+    let origin = |one: &InstanceDump| {
+        let id = one.template.as_ref().map(|(id, _)| id).or_else(|| one.tags.get("aws:ec2launchtemplate:id"));
+        id.cloned()
+    };
+    let is_adopted = |one: &InstanceDump| origin(one).is_some_and(|id| id != group.template.0);
     for one in world.instances(pool).into_iter().filter(is_adopted) {
         world.simulator.kill(&world.scope(), &one.id);
     }

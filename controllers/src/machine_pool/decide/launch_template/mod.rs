@@ -98,9 +98,11 @@ fn instead_of_rejected(input: &Input<'_>) -> Option<DesiredLaunch> {
         return None;
     }
     let previous = renewed(desired, observed);
-    // With the same content, the same call would be rejected.
+    // With the same content and the same types, the same call would be rejected.
     let differs = matches!(&previous, DesiredLaunch::Known { stamp, .. } if stamp.content != of_spec.content);
-    differs.then_some(previous)
+    let group = observed.group.present();
+    let policy_differs = group.is_some_and(|group| group.settings.launch.mixed != desired.settings.mixed);
+    (differs || policy_differs).then_some(previous)
 }
 
 /// Whether instances are outdated by what their ASGMachines record alone, while not all versions were read: nothing is

@@ -12,13 +12,15 @@ use capasg_api::{
     },
 };
 use capasg_cloud::{
-    Capacity, InstanceRefresh, Launch, LaunchTemplateVersion, LifecycleState, RefreshStatus, RefreshesView,
-    StartRefresh, TemplateRef, Write,
+    Capacity, CloudError, InstanceRefresh, Launch, LaunchTemplateVersion, LifecycleState, RefreshStatus,
+    RefreshesView, StartRefresh, TemplateRef, Write,
 };
 use chrono::TimeDelta;
 use proptest::prelude::*;
 
 use crate::machine_pool::decide::testing::{Stage, cloud, kubernetes, mixed, stamp, terminations, version};
+use crate::machine_pool::model::memory::record::{Answer, Entry};
+use crate::machine_pool::model::retry_key::retry_key;
 use crate::machine_pool::model::revision::revision;
 use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::stopped_rollout;
@@ -235,6 +237,31 @@ fn p10_a_refresh_for_another_desired_state_is_cancelled_or_rolled_back() {
     assert!(cloud(&stage.plan()).is_empty());
     listed(&mut stage, vec![refresh("Levitating", Some(3))]);
     assert!(cloud(&stage.desired_for(3600).plan()).is_empty());
+}
+
+/// AWS rejects the desired state: the instance refresh of the one before would replace everything, and then again.
+#[test]
+fn p10_an_obsolete_refresh_is_cancelled_while_aws_rejects_the_launch_template() {
+    let mut stage = outdated(true);
+    stage.group().settings.launch.template.version = Some(1);
+    listed(&mut stage, Vec::new());
+    let write =
+        cloud(&stage.plan()).into_iter().find(|write| write.api() == "UpdateAutoScalingGroup").cloned();
+    let key = retry_key(&stage.objects, &stage.memory, &stage.plan());
+    let error = CloudError::answered("Api", 400, "ValidationError", "The key pair 'missing' does not exist");
+    let answer = Answer::Rejected { error: &error, retry_key: &key };
+    stage.memory.record(Entry::Answered { write: &write.unwrap(), answer }, stage.clock);
+    listed(&mut stage, vec![refresh("InProgress", None)]);
+    let plan = stage.plan();
+    assert!(plan.launches_previous, "{plan:?}");
+    let status = plan.rollout_status.unwrap();
+    assert_eq!(status.ended_refresh_id.as_deref(), Some("r-1"));
+    *stage.memory.rollout.reported_mut() = Some(status);
+    let plan = stage.plan();
+    assert!(
+        cloud(&plan).iter().any(|write| matches!(write, Write::CancelInstanceRefresh { .. })),
+        "{plan:?}"
+    );
 }
 
 /// The same types, one of them from another launch template.

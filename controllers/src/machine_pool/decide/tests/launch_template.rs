@@ -153,16 +153,38 @@ fn h2_the_previous_content_is_launched_with_the_previous_types() {
     }
 }
 
-/// A rotation alone is another version of the same content.
+/// The content is the same: AWS rejects a type of the mixed instances policy.
 #[test]
-fn h2_the_same_content_is_not_tried_in_another_version() {
+fn h2_a_token_is_launched_with_the_previous_policy_while_aws_rejects_the_next_one() {
     let mut stage = Stage::new(3);
+    let rotated = rotate(&mut stage);
+    stage.desired.settings.mixed = Some(testing::mixed(&[]));
+    add_version(&mut stage, &rotated);
+    assert_eq!(pins(&stage), Some(2));
+    let write = cloud(&stage.plan())[0].clone();
+    reject(&mut stage, &write);
+    let plan = stage.plan();
+    let [Write::UpdateGroup { change, .. }] = cloud(&plan)[..] else { panic!("{plan:?}") };
+    let launch = change.launch.as_ref().unwrap();
+    assert_eq!((launch.template.version, &launch.mixed), (Some(2), &None));
+}
+
+/// The desired stamp after a rotation of the bootstrap data.
+fn rotate(stage: &mut Stage) -> Stamp {
     let bootstrap = stage.desired.bootstrap.as_ref().unwrap().content.clone();
     let content = crate::machine_pool::model::launch_content::content_hash(&testing::data(), &bootstrap);
     let rotated = Stamp { content, ..stamp("1") };
     if let DesiredLaunch::Known { stamp, .. } = &mut stage.desired.launch {
         *stamp = rotated.clone();
     }
+    rotated
+}
+
+/// A rotation alone is another version of the same content.
+#[test]
+fn h2_the_same_content_is_not_tried_in_another_version() {
+    let mut stage = Stage::new(3);
+    let rotated = rotate(&mut stage);
     add_version(&mut stage, &rotated);
     assert_eq!(pins(&stage), Some(2));
     let write = cloud(&stage.plan())[0].clone();

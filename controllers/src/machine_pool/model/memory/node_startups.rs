@@ -57,11 +57,12 @@ impl NodeStartups {
         self.failing.filter(|failing| failing.terminated >= SEVERAL).map(|failing| failing.since)
     }
 
-    /// Continues with what the previous leader reported.
-    pub(super) fn restore(&mut self, status: Option<&ASGMachinePoolStatus>) {
+    /// Continues with what the previous leader reported of the spec as it is.
+    pub(super) fn restore(&mut self, status: Option<&ASGMachinePoolStatus>, generation: Option<i64>) {
         if std::mem::replace(&mut self.is_restored, true) {
             return;
         }
+        let status = status.filter(|status| Some(status.observed_generation) == generation);
         let reported = status.and_then(|status| conditions::get(&status.conditions, NODES_READY));
         let reported = reported.filter(|found| {
             found.reason == nodes_ready::NODE_STARTUP_TIMEOUT && found.message.starts_with(TERMINATED_EARLY)
@@ -280,7 +281,8 @@ mod tests {
     #[test]
     fn a_new_leader_continues_with_what_is_reported() {
         let restored = |reason, message: String, stage: &Stage| {
-            let mut status = ASGMachinePoolStatus::default();
+            let mut status =
+                ASGMachinePoolStatus { observed_generation: 1, ..ASGMachinePoolStatus::default() };
             conditions::set(
                 &mut status.conditions,
                 Finding::new(NODES_READY, false, reason, message),
@@ -288,10 +290,10 @@ mod tests {
                 at(-30),
             );
             let mut startups = NodeStartups::default();
-            startups.restore(Some(&status));
+            startups.restore(Some(&status), Some(1));
             let since = observe(&mut startups, stage, 0);
             // Only what was reported when it began.
-            startups.restore(Some(&status));
+            startups.restore(Some(&status), Some(1));
             assert_eq!(startups.failing_since(), since);
             since
         };
@@ -300,6 +302,10 @@ mod tests {
         assert_eq!(restored(timeout, "1 of 3 instances".to_owned(), &stage()), None);
         assert_eq!(restored(nodes_ready::WAITING_FOR_NODES, early.clone(), &stage()), None);
         assert_eq!(restored(timeout, early.clone(), &Stage::new(3)), None, "nothing is missing");
+        let mut corrected = NodeStartups::default();
+        corrected
+            .restore(Some(&ASGMachinePoolStatus { observed_generation: 1, ..Default::default() }), Some(2));
+        assert_eq!(corrected.failing_since(), None);
         // A Node became ready meanwhile.
         let mut stage = stage();
         stage.instance("i-2").machine.as_mut().unwrap().created_at = Some(at(-5));

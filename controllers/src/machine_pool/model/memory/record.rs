@@ -164,7 +164,7 @@ impl PoolMemory {
             // If the clock was set back, all that is timed from the start would wait until it is there again.
             self.began = self.began.and_then(|began| unless_set_back(began, now)).or(Some(now));
             self.drift.read(&objects.pool);
-            self.startups.restore(objects.pool.status.as_ref());
+            self.startups.restore(objects.pool.status.as_ref(), objects.pool.metadata.generation);
             if observation.registered.is_some() && !is_deleting {
                 let (source, key) = desired_key(objects, self);
                 self.suspension.set_desired_key(&key);

@@ -102,7 +102,7 @@ pub(super) const POOLS: [Case; 11] = [
     }),
 ];
 
-pub(super) const MACHINES: [Case; 12] = [
+pub(super) const MACHINES: [Case; 13] = [
     ("replicas", |key, objects| {
         let (uid, resource_version) = identity(objects.machine_pool.as_ref());
         KubeWrite::PatchMachinePoolReplicas { machine_pool: key.clone(), uid, resource_version, replicas: 0 }
@@ -175,6 +175,18 @@ pub(super) const MACHINES: [Case; 12] = [
             node_deletion_timeout_seconds: Some(10),
         },
     }),
+    ("machine-owners", |key, objects| {
+        let (uid, resource_version) = identity(objects.machine.as_ref());
+        let owner = OwnerReference {
+            api_version: "cluster.x-k8s.io/v1beta2".to_owned(),
+            kind: "MachinePool".to_owned(),
+            name: key.name.clone(),
+            uid: identity(objects.machine_pool.as_ref()).0,
+            controller: Some(true),
+            ..OwnerReference::default()
+        };
+        KubeWrite::PatchMachineOwners { machine: key.clone(), uid, resource_version, owners: vec![owner] }
+    }),
     ("machine-deleted", |key, objects| KubeWrite::DeleteMachine {
         machine: key.clone(),
         uid: identity(objects.machine.as_ref()).0,
@@ -203,8 +215,9 @@ pub(super) fn kind(write: &KubeWrite) -> &'static str {
         KubeWrite::AnnotateDeleteMachine { .. } => "AnnotateDeleteMachine",
         KubeWrite::AnnotateExcludeNodeDraining { .. } => "AnnotateExcludeNodeDraining",
         KubeWrite::PatchMachineTimeouts { .. } => "PatchMachineTimeouts",
+        KubeWrite::PatchMachineOwners { .. } => "PatchMachineOwners",
         KubeWrite::DeleteMachine { .. } => "DeleteMachine",
     }
 }
 /// How many kinds there are.
-pub(super) const KINDS: usize = 19;
+pub(super) const KINDS: usize = 20;

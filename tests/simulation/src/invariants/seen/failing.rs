@@ -12,6 +12,8 @@ pub(crate) type Seen = BTreeMap<&'static str, Failing>;
 pub(crate) struct Failing {
     /// AWS's code for the last one.
     pub(crate) code: String,
+    /// Whether AWS denied the last one.
+    pub(crate) denied: bool,
     /// Until when the last one is repeated, if the call is still needed.
     pub(crate) repeated_by: DateTime<Utc>,
     /// Since when no condition says so.

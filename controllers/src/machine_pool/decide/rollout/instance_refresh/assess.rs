@@ -37,7 +37,10 @@ pub fn assess<'a>(input: &Input<'a>, group: &Group, pin: &Pin, outdated: &Outdat
     let launches_fail =
         memory.launches.are_failing() && instances::live_count(observed) < group.capacity.desired;
     let state = match active {
-        Some(refresh) if is_used => under_way(input, group, refresh, wanted.as_ref(), outdated),
+        Some(refresh) if is_used => {
+            let is_rejected = matches!(pin, Pin::Previous(_));
+            under_way(input, group, refresh, (wanted.as_ref(), is_rejected), outdated)
+        }
         Some(_) => State::Active,
         None if concerned => between(input, group, wanted.as_ref()),
         None if let Some(cancelled) = cancelled(input, wanted.as_ref()).filter(|_| is_used) => {
@@ -58,12 +61,13 @@ pub fn assess<'a>(input: &Input<'a>, group: &Group, pin: &Pin, outdated: &Outdat
     Refresh { active, state, holds_launch, max_age }
 }
 
-/// The state while an instance refresh is in progress and the pool uses instance refreshes.
+/// The state while an instance refresh is in progress and the pool uses instance refreshes. What the group is to launch is not
+/// `wanted` while AWS rejects it.
 fn under_way(
     input: &Input<'_>,
     group: &Group,
     refresh: &InstanceRefresh,
-    wanted: Option<&Launch>,
+    (wanted, is_rejected): (Option<&Launch>, bool),
     outdated: &Outdated,
 ) -> State {
     // In a preview the desired state has what the group launches. That is no rollback, so that nothing is stopped.
@@ -72,6 +76,11 @@ fn under_way(
     }
     if let Some(why) = preferences::must_stop(input, refresh) {
         return State::ToStop(why);
+    }
+    let may_end =
+        matches!(refresh.status, RefreshStatus::Pending | RefreshStatus::InProgress | RefreshStatus::Baking);
+    if is_rejected && may_end && settling(input).is_none() && outcome::launches_outdated(input, refresh) {
+        return State::ToStop(StopReason::Obsolete);
     }
     // A new desired state may change again, and an unknown one is no reason to stop. The budget does not depend on it.
     let Some(wanted) = wanted.filter(|wanted| {

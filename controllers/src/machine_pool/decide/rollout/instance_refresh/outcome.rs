@@ -82,6 +82,17 @@ pub(super) fn is_for_desired(
     same && !has_previous_user_data && overrides(launch) == overrides(wanted) && !launched_others
 }
 
+/// Whether what an instance refresh launches is outdated by the stamps alone: what the group is to launch is not known while AWS
+/// rejects the content of the spec.
+pub(super) fn launches_outdated(input: &Input<'_>, refresh: &InstanceRefresh) -> bool {
+    let stamp = match &refresh.desired {
+        Some(launch) => launch.template.version.and_then(|version| stamps(input.observed).remove(&version)),
+        None => pinned_stamp(input.observed),
+    };
+    let wanted = desired_stamp(input.desired, input.observed);
+    stamp.zip(wanted).is_some_and(|(stamp, wanted)| stamp.outdated_under(&wanted))
+}
+
 /// How far the clocks of the host and of AWS may be apart.
 const CLOCKS_APART: TimeDelta = TimeDelta::seconds(20);
 
