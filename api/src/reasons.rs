@@ -182,7 +182,9 @@ pub mod group_ready {
     /// changed, or the MachinePool was deleted.
     ///
     /// Remedy: delete the ASGMachinePool, which drains and terminates its instances, or let a MachinePool refer to it. If
-    /// one does, remove the owner reference that the message names.
+    /// one does, remove the owner reference that the message names. To rename the MachinePool of a running pool, let the old
+    /// one refer to no pool: Cluster API deletes the Nodes of instances that a MachinePool lists no more, and it lists
+    /// those of the pool that it refers to.
     pub const NO_MACHINE_POOL: &str = "NoMachinePool";
     /// A guard of the namespace does not allow what the pool uses, or the pool would exceed a limit.
     ///
