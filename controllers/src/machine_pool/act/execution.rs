@@ -5,7 +5,10 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use capasg_api::capi::{MachinePool, pause_state};
+use capasg_api::{
+    ASGMachinePool,
+    capi::{MachinePool, owner_machine_pool, pause_state},
+};
 use capasg_cloud::Inventory;
 use kube::ResourceExt;
 
@@ -61,6 +64,13 @@ impl Execution<'_> {
             before.spec.replicas != now.spec.replicas || before.spec.template != now.spec.template
         };
         is_edited || owner.zip(now).is_some_and(other)
+    }
+
+    /// Whether another MachinePool owns the pool since the plan was made.
+    pub fn has_another_owner(&self) -> bool {
+        let owner = |pool: &ASGMachinePool| owner_machine_pool(pool).map(|owner| owner.uid.clone());
+        let now = self.context.kubernetes.pool(&self.objects.key);
+        now.is_none_or(|now| owner(&now) != owner(&self.objects.pool))
     }
 
     /// Whether another actor has begun to delete a Machine of the pool since the plan was made: it counts like one that the

@@ -142,6 +142,9 @@ async fn carry_out_phase(
                 end.then = Then::Stop;
                 break;
             }
+            // The garbage collector would delete Machines of a MachinePool that is gone.
+            Step::Kubernetes(KubeWrite::PatchMachineOwners { .. })
+                if execution.is_paused() || execution.has_another_owner() => {}
             Step::Kubernetes(write)
                 if kubernetes::is_deletion(write) && execution.is_superseded()
                     || kubernetes::is_disruption(write) && execution.has_deletions_of_others() =>

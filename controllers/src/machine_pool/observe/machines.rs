@@ -20,47 +20,52 @@ use crate::machine_pool::model::{Machines, PoolObjects};
 pub async fn live_machines(context: &Context, objects: &PoolObjects) -> Result<Machines, KubeError> {
     let cached = cached_machines(context, objects);
     let Some(scope) = scope(objects, &cached) else { return Ok(cached) };
-    let namesakes = of_namesakes(context, objects);
     let machines = context.kubernetes.list_machines(&scope).await?;
     let mut asg_machines = context.kubernetes.list_asg_machines(&scope).await?;
     // A user may have edited the labels that the list selects by; the cache selects by owner.
     let listed: BTreeSet<String> = asg_machines.iter().map(|machine| machine.name_any()).collect();
     let others = cached.asg_machines.into_iter().filter(|machine| !listed.contains(&machine.name_any()));
     asg_machines.extend(others);
-    Ok(ours(objects, &namesakes, asg_machines, machines))
+    Ok(ours(context, objects, asg_machines, machines))
 }
 
 /// An instance ID has this many characters.
 const ANY_ID: &str = "i-00000000000000000";
 
-/// The ASGMachines of other pools whose names begin alike, where names of Machines are too long for the whole.
-fn of_namesakes(context: &Context, objects: &PoolObjects) -> BTreeSet<String> {
-    let key = &objects.key;
-    let prefix = |pool: &str| machine_name(pool, ANY_ID);
-    if prefix(&key.name) == format!("{}-{ANY_ID}", key.name) {
-        return BTreeSet::new();
-    }
-    let pools = context.kubernetes.pools_of(&key.namespace).into_iter().map(|pool| pool.name_any());
-    let namesakes = pools.filter(|name| *name != key.name && prefix(name) == prefix(&key.name));
-    let machines = namesakes.flat_map(|name| context.kubernetes.asg_machines(&key.sibling(name)));
-    machines.map(|machine| machine.name_any()).collect()
-}
-
 /// Leaves out the Machines of other pools that the same MachinePool refers to or once referred to.
 fn ours(
+    context: &Context,
     objects: &PoolObjects,
-    namesakes: &BTreeSet<String>,
     asg_machines: Vec<Arc<ASGMachine>>,
     mut machines: Vec<Arc<Machine>>,
 ) -> Machines {
     let known: BTreeSet<String> = asg_machines.iter().map(|machine| machine.name_any()).collect();
+    let is_named = |name: &str| {
+        let instance = name.rfind("i-").map_or("", |at| &name[at..]);
+        machine_name(&objects.key.name, instance) == name
+    };
     machines.retain(|machine| {
         let name = &machine.spec.infrastructure_ref.name;
-        let instance = name.rfind("i-").map_or("", |at| &name[at..]);
-        let is_named = || machine_name(&objects.key.name, instance) == *name && !namesakes.contains(name);
-        known.contains(name) || is_named()
+        known.contains(name) || is_named(name)
     });
+    if machines.iter().any(|machine| !known.contains(&machine.spec.infrastructure_ref.name)) {
+        let namesakes = of_namesakes(context, objects);
+        machines.retain(|machine| {
+            let name = &machine.spec.infrastructure_ref.name;
+            known.contains(name) || !namesakes.contains(name)
+        });
+    }
     Machines { asg_machines, machines }
+}
+
+/// The ASGMachines of other pools whose Machines have names like those of this one: a name that is too long is truncated.
+fn of_namesakes(context: &Context, objects: &PoolObjects) -> BTreeSet<String> {
+    let key = &objects.key;
+    let pools = context.kubernetes.pools_of(&key.namespace).into_iter().map(|pool| pool.name_any());
+    let is_alike = |name: &String| machine_name(name, ANY_ID) == machine_name(&key.name, ANY_ID);
+    let namesakes = pools.filter(|name| *name != key.name && is_alike(name));
+    let machines = namesakes.flat_map(|name| context.kubernetes.asg_machines(&key.sibling(name)));
+    machines.map(|machine| machine.name_any()).collect()
 }
 
 /// The cached Machines of a pool: those with its labels, and those with the names of its ASGMachines. After an ASGMachine was
@@ -74,7 +79,7 @@ pub fn cached_machines(context: &Context, objects: &PoolObjects) -> Machines {
     let names = found.asg_machines.iter().map(|machine| machine.name_any());
     let others = names.filter(|name| !labelled.contains(name));
     found.machines.extend(others.filter_map(|name| kubernetes.machine(&objects.key.sibling(name))));
-    ours(objects, &of_namesakes(context, objects), found.asg_machines, found.machines)
+    ours(context, objects, found.asg_machines, found.machines)
 }
 
 /// The labels of the pool's Machines: for its MachinePool, and those of `known`. The pool may have lost the reference to its

@@ -106,8 +106,12 @@ async fn a_group_without_a_machine_pool_and_a_cluster_is_reported() -> Result<()
 
 /// Two pools that run. The rules know a pool by its first MachinePool.
 async fn two_running() -> Result<(World, Pool, Pool)> {
+    both_running("workers", "others").await
+}
+
+async fn both_running(name: &str, other: &str) -> Result<(World, Pool, Pool)> {
     let mut world = World::new(Setup { watch: false, invariants: false, ..Setup::default() });
-    let (pool, other) = (world.add_pool("workers", 3), world.add_pool("others", 3));
+    let (pool, other) = (world.add_pool(name, 3), world.add_pool(other, 3));
     for pool in [&pool, &other] {
         reach(&mut world, pool, 3).await?;
     }
@@ -183,5 +187,29 @@ async fn machines_that_core_has_not_relabelled_yet_are_drained() -> Result<()> {
     world.run_until("Machines are deleted", SOON, are_deleted).await?;
     world.stop_core(false);
     scaled_in(&mut world, &pool, &machines).await?;
+    world.finish()
+}
+
+/// A MachinePool leaves its pool for another one, whose name begins alike: the names of Machines are truncated.
+// Rules: C1, D5
+#[tokio::test(start_paused = true)]
+async fn machines_of_a_pool_whose_name_begins_alike_are_left_alone() -> Result<()> {
+    let short = "w".repeat(43);
+    let (mut world, pool, other) = both_running(&short, &format!("{short}-x")).await?;
+    let (machines, before) = (world.machines(&other), world.in_service(&other));
+    refer(&world, &pool, &other.key.name);
+    refer(&world, &other, "nowhere");
+    world.edit_pool(&other, |own| own.metadata.owner_references = None);
+    let other = with_machine_pool_of(&other, &pool);
+    let label = must_format_value(&pool.machine_pool.name);
+    let is_relabelled = |world: &World| {
+        let machines = world.asg_machines(&other);
+        machines.values().all(|machine| machine.labels().get(labels::POOL_NAME) == Some(&label))
+    };
+    world.run_until("the ASGMachines are relabelled", SOON, is_relabelled).await?;
+    world.run_for(TimeDelta::minutes(15)).await?;
+    ensure!(world.in_service(&other) == before, "instances ended\n{}", world.describe());
+    let left: Vec<String> = world.machines(&other).into_keys().collect();
+    ensure!(machines.keys().all(|name| left.contains(name)), "Machines ended\n{}", world.describe());
     world.finish()
 }

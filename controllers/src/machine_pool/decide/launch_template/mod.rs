@@ -98,11 +98,16 @@ fn instead_of_rejected(input: &Input<'_>) -> Option<DesiredLaunch> {
         return None;
     }
     let previous = renewed(desired, observed);
+    let DesiredLaunch::Known { stamp, .. } = &previous else { return None };
     // With the same content and the same types, the same call would be rejected.
-    let differs = matches!(&previous, DesiredLaunch::Known { stamp, .. } if stamp.content != of_spec.content);
-    let group = observed.group.present();
-    let policy_differs = group.is_some_and(|group| group.settings.launch.mixed != desired.settings.mixed);
-    (differs || policy_differs).then_some(previous)
+    let policy_differs = observed.group.present().is_some_and(|group| {
+        let mut policy = group.settings.launch.mixed.clone();
+        if let Some(policy) = &mut policy {
+            policy.other_members.clear();
+        }
+        policy != desired.settings.mixed
+    });
+    (policy_differs || stamp.content != of_spec.content).then_some(previous)
 }
 
 /// Whether instances are outdated by what their ASGMachines record alone, while not all versions were read: nothing is

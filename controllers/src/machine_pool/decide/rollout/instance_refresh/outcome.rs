@@ -85,8 +85,12 @@ pub(super) fn is_for_desired(
 /// Whether what an instance refresh launches is outdated by the stamps alone: what the group is to launch is not known while AWS
 /// rejects the content of the spec.
 pub(super) fn launches_outdated(input: &Input<'_>, refresh: &InstanceRefresh) -> bool {
+    let ours = input.observed.template.present().map(|template| &template.id);
     let stamp = match &refresh.desired {
-        Some(launch) => launch.template.version.and_then(|version| stamps(input.observed).remove(&version)),
+        Some(launch) => {
+            let version = launch.template.version.filter(|_| Some(&launch.template.id) == ours);
+            version.and_then(|version| stamps(input.observed).remove(&version))
+        }
         None => pinned_stamp(input.observed),
     };
     let wanted = desired_stamp(input.desired, input.observed);
