@@ -8,6 +8,7 @@ use capasg_api::{
     conditions::{self, NODES_READY},
     names::{labels, must_format_value},
     pool::Phase,
+    time::from_kubernetes,
 };
 use capasg_controllers::kubernetes::KubeWrite;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -53,6 +54,14 @@ impl Invariants {
             machine.is_none_or(|machine| machine.has_node() && machine.is_ready())
         };
         ready.extend(deleted.map(|(name, _)| name).filter(was_ready).cloned());
+        // One that another actor deletes since it was read.
+        let since = inner.begun.at.timestamp();
+        let goes = |machine: &Machine| {
+            let at = machine.metadata.deletion_timestamp.as_ref().map(from_kubernetes);
+            at.is_some_and(|at| at.timestamp() >= since) && machine.has_node() && machine.is_ready()
+        };
+        let going = api.machines.iter().map(|(_, machine)| machine).filter(|machine| goes(machine));
+        ready.extend(going.map(|machine| machine.name_any()));
         drop(api);
         ready.extend(inner.begun.ready.iter().cloned());
         let since = inner.budget.available.iter().filter(|(_, at)| **at >= inner.begun.at);
