@@ -162,8 +162,7 @@ fn cut<'a>(schema: &'a JSONSchemaProps, value: &mut Value, omitted: &mut Omitted
         Value::Object(members) => {
             let length = members.len();
             members.retain(|key, value| {
-                let property = schema.properties.as_ref().and_then(|properties| properties.get(key));
-                property.is_none_or(|property| !is_too_short(property, value))
+                property(schema, key).is_none_or(|(_, property)| !is_too_short(property, value))
             });
             omitted.is_cut |= members.len() < length;
             if let Some(limit) = limit(schema.max_properties) {
@@ -174,9 +173,7 @@ fn cut<'a>(schema: &'a JSONSchemaProps, value: &mut Value, omitted: &mut Omitted
                 }
             }
             for (key, value) in members.iter_mut() {
-                let property =
-                    schema.properties.as_ref().and_then(|properties| properties.get_key_value(key));
-                if let Some((name, property)) = property {
+                if let Some((name, property)) = property(schema, key) {
                     omitted.path.push(name);
                     cut(property, value, omitted);
                     omitted.path.pop();
@@ -189,6 +186,11 @@ fn cut<'a>(schema: &'a JSONSchemaProps, value: &mut Value, omitted: &mut Omitted
     }
 }
 
+/// A property of a schema, and its name.
+fn property<'a>(schema: &'a JSONSchemaProps, key: &str) -> Option<(&'a String, &'a JSONSchemaProps)> {
+    schema.properties.as_ref()?.get_key_value(key)
+}
+
 /// Whether a string is too short, or an object requires one that is.
 fn is_too_short(schema: &JSONSchemaProps, value: &Value) -> bool {
     match value {
@@ -196,9 +198,8 @@ fn is_too_short(schema: &JSONSchemaProps, value: &Value) -> bool {
             limit(schema.min_length).is_some_and(|least| string.chars().take(least).count() < least)
         }
         Value::Object(members) => schema.required.iter().flatten().any(|key| {
-            let property = schema.properties.as_ref().and_then(|properties| properties.get(key));
-            let required = property.zip(members.get(key));
-            required.is_some_and(|(property, value)| is_too_short(property, value))
+            let required = property(schema, key).zip(members.get(key));
+            required.is_some_and(|((_, property), value)| is_too_short(property, value))
         }),
         _ => false,
     }

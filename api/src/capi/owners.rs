@@ -65,13 +65,12 @@ pub fn without_other_machine_pools(
     owners: &[OwnerReference],
     machine_pool: &OwnerReference,
 ) -> Option<Vec<OwnerReference>> {
-    let (machine_pools, mut owners): (Vec<OwnerReference>, Vec<OwnerReference>) =
-        owners.iter().cloned().partition(|owner| is(owner, GROUP, "MachinePool"));
-    if machine_pools.iter().all(|owner| owner.uid == machine_pool.uid) {
+    let is_pool = |owner: &OwnerReference| is(owner, GROUP, "MachinePool");
+    if !owners.iter().any(|owner| is_pool(owner) && owner.uid != machine_pool.uid) {
         return None;
     }
-    owners.push(machine_pool.clone());
-    Some(owners)
+    let others = owners.iter().filter(|owner| !is_pool(owner));
+    Some(others.chain([machine_pool]).cloned().collect())
 }
 
 /// Whether an object is owned by the object with this UID.

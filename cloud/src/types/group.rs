@@ -160,6 +160,14 @@ pub struct MixedInstances {
     pub distribution: InstancesDistribution,
 }
 
+impl MixedInstances {
+    /// The same policy, as a write sends it.
+    #[must_use]
+    pub fn without_other_members(&self) -> Self {
+        Self { other_members: BTreeSet::new(), ..self.clone() }
+    }
+}
+
 /// `InstancesDistribution`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstancesDistribution {

@@ -123,6 +123,16 @@ fn with_machine_pool_of(pool: &Pool, other: &Pool) -> Pool {
     Pool { machine_pool: other.machine_pool.clone(), config: other.config.clone(), ..pool.clone() }
 }
 
+/// Waits until the ASGMachines of a pool have the label of its MachinePool.
+async fn relabelled(world: &mut World, pool: &Pool) -> Result<()> {
+    let label = must_format_value(&pool.machine_pool.name);
+    let is_relabelled = |world: &World| {
+        let machines = world.asg_machines(pool);
+        machines.values().all(|machine| machine.labels().get(labels::POOL_NAME) == Some(&label))
+    };
+    world.run_until("the ASGMachines are relabelled", SOON, is_relabelled).await
+}
+
 /// Waits for a scale-in to one node: those that go are drained.
 async fn scaled_in(world: &mut World, pool: &Pool, machines: &[String]) -> Result<()> {
     let is_left = |world: &World| world.in_service(pool).len() == 1 && world.asg_machines(pool).len() == 1;
@@ -176,12 +186,7 @@ async fn machines_that_core_has_not_relabelled_yet_are_drained() -> Result<()> {
     let owner = owner.controller_owner_ref(&()).context("its UID")?;
     world.edit_pool(&before, |own| own.metadata.owner_references = Some(vec![owner]));
     let pool = with_machine_pool_of(&before, &other);
-    let label = must_format_value(&pool.machine_pool.name);
-    let is_relabelled = |world: &World| {
-        let machines = world.asg_machines(&pool);
-        machines.values().all(|machine| machine.labels().get(labels::POOL_NAME) == Some(&label))
-    };
-    world.run_until("the ASGMachines are relabelled", SOON, is_relabelled).await?;
+    relabelled(&mut world, &pool).await?;
     world.scale(&pool, 1);
     let are_deleted = |world: &World| world.machines(&before).values().any(|machine| machine.is_deleting());
     world.run_until("Machines are deleted", SOON, are_deleted).await?;
@@ -201,12 +206,7 @@ async fn machines_of_a_pool_whose_name_begins_alike_are_left_alone() -> Result<(
     refer(&world, &other, "nowhere");
     world.edit_pool(&other, |own| own.metadata.owner_references = None);
     let other = with_machine_pool_of(&other, &pool);
-    let label = must_format_value(&pool.machine_pool.name);
-    let is_relabelled = |world: &World| {
-        let machines = world.asg_machines(&other);
-        machines.values().all(|machine| machine.labels().get(labels::POOL_NAME) == Some(&label))
-    };
-    world.run_until("the ASGMachines are relabelled", SOON, is_relabelled).await?;
+    relabelled(&mut world, &other).await?;
     world.run_for(TimeDelta::minutes(15)).await?;
     ensure!(world.in_service(&other) == before, "instances ended\n{}", world.describe());
     let left: Vec<String> = world.machines(&other).into_keys().collect();

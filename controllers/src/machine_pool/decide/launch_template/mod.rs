@@ -8,7 +8,7 @@ mod renewal;
 use std::collections::BTreeMap;
 
 use capasg_api::pool::ChangePolicy;
-use capasg_cloud::{LaunchTemplateData, LaunchTemplateVersion, TemplateRef, Write};
+use capasg_cloud::{LaunchTemplateData, LaunchTemplateVersion, MixedInstances, TemplateRef, Write};
 
 use crate::machine_pool::model::memory::unknown_versions::Missing;
 use crate::machine_pool::model::ownership::template_not_owned;
@@ -101,11 +101,8 @@ fn instead_of_rejected(input: &Input<'_>) -> Option<DesiredLaunch> {
     let DesiredLaunch::Known { stamp, .. } = &previous else { return None };
     // With the same content and the same types, the same call would be rejected.
     let policy_differs = observed.group.present().is_some_and(|group| {
-        let mut policy = group.settings.launch.mixed.clone();
-        if let Some(policy) = &mut policy {
-            policy.other_members.clear();
-        }
-        policy != desired.settings.mixed
+        group.settings.launch.mixed.as_ref().map(MixedInstances::without_other_members)
+            != desired.settings.mixed
     });
     (policy_differs || stamp.content != of_spec.content).then_some(previous)
 }

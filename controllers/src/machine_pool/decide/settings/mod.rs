@@ -12,7 +12,7 @@ mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capasg_cloud::{Group, GroupChange, GroupSettings, Write};
+use capasg_cloud::{Group, GroupChange, GroupSettings, MixedInstances, Write};
 
 use crate::machine_pool::decide::launch_template::Pin;
 use crate::machine_pool::decide::settings::attribute::{Attribute, Correction, List};
@@ -43,8 +43,7 @@ pub fn compare(input: &Input<'_>, group: &Group, pin: &Pin, held: bool) -> Compa
     let mut wanted = desired.settings.with_template(template);
     if let Pin::Previous(_) = pin {
         // AWS may reject the types or the purchase options, which it takes together with the version.
-        wanted.launch.mixed.clone_from(&group.settings.launch.mixed);
-        wanted.launch.mixed.iter_mut().for_each(|mixed| mixed.other_members.clear());
+        wanted.launch.mixed = group.settings.launch.mixed.as_ref().map(MixedInstances::without_other_members);
     }
     if held {
         wanted.launch = group.settings.launch.clone();

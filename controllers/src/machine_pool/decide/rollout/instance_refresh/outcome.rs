@@ -36,8 +36,8 @@ pub(super) fn last<'a>(input: &Input<'a>, wanted: Option<&Launch>) -> Option<&'a
 /// that the instances that it launches would never get the new content, such as a token that is still valid.
 ///
 /// One that names none launches what the group launches, which must not make instances outdated either; it is for the
-/// desired state if a version of that existed when it started, or ended without a start. That is also so after a return to an older version: such an
-/// instance refresh continues, and another one follows for what it leaves outdated.
+/// desired state if a version of that existed when it started, or ended without a start. That is also so after a return to
+/// an older version: such an instance refresh continues, and another one follows for what it leaves outdated.
 pub(super) fn is_for_desired(
     input: &Input<'_>,
     refresh: &InstanceRefresh,
