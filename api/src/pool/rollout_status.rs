@@ -24,6 +24,9 @@ string_enum! {
         Drains = "Drains",
         /// Fewer instances are disrupted than spec.disruption allows.
         Budget = "Budget",
+        /// Outdated instances without a ready node are available, or can be replaced: `do-not-disrupt` or a pause keeps
+        /// them, and no other instance can be replaced before.
+        UnavailableInstances = "UnavailableInstances",
         /// A window of spec.disruption opens.
         Window = "Window",
         /// spec.rollout.mode is `Automatic` again.
@@ -82,7 +85,8 @@ pub struct RolloutStatus {
     /// What the rollout waits for. `StableSpec`: the spec has not changed for 10 seconds. `Group`: the group uses the
     /// desired launch template. `NewInstances`: new instances are launched and their nodes are ready. `Refresh`: AWS
     /// completes the instance refresh. `Drains`: nodes are drained and their instances are terminated. `Budget`: fewer
-    /// instances are disrupted than spec.disruption allows. `Window`: a window of spec.disruption opens. `Resume`:
+    /// instances are disrupted than spec.disruption allows. `UnavailableInstances`: outdated instances without a ready
+    /// node, which an annotation or a pause keeps, are available or replaced. `Window`: a window of spec.disruption opens. `Resume`:
     /// spec.rollout.mode is `Automatic`. `Deletion`: a user deletes the Machines of outdated instances. `Correction`: a
     /// user corrects the spec, or removes the annotation asg.infrastructure.cluster.x-k8s.io/rollout-stopped. The
     /// conditions `RollingOut` and `UpToDate` describe it.

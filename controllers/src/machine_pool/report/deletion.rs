@@ -8,7 +8,7 @@ use capasg_api::{
 
 use crate::machine_pool::model::{DeletionPhase, Observed};
 use crate::machine_pool::report::input::Input;
-use crate::machine_pool::report::text::some_of;
+use crate::machine_pool::report::text::{paused_text, some_of};
 
 /// At most this many characters of what core reports about a Machine are shown.
 const MAX_PROGRESS: usize = 512;
@@ -38,7 +38,9 @@ pub fn deleting(input: &Input<'_>) -> Finding {
         Some(DeletionPhase::DrainingMachines(names)) => {
             let noun = if names.len() == 1 { "Machine" } else { "Machines" };
             let progress = input.observed.and_then(deletion_progress).unwrap_or_default();
-            let message = format!("waiting for {noun} {} to be deleted{progress}", some_of(names));
+            let paused =
+                input.observed.map(|observed| paused_text(observed.instances.iter())).unwrap_or_default();
+            let message = format!("waiting for {noun} {} to be deleted{progress}{paused}", some_of(names));
             (deleting::DRAINING_MACHINES, message)
         }
         Some(DeletionPhase::DeletingGroup)

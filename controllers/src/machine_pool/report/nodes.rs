@@ -73,7 +73,7 @@ impl Nodes {
                 continue;
             }
             let machine = instance.machine.as_ref();
-            let is_replaced = replaces && plan.outdated.is_outdated(id)
+            let is_replaced = replaces && plan.outdated.is_outdated(id) && !blocking(plan).contains(id)
                 || desired.remediate && machine.is_some_and(|machine| machine.needs_remediation);
             let since = since(state, instance, cluster);
             let ends = timeout.zip(since).map(|(timeout, since)| since + timeout);
@@ -203,6 +203,14 @@ fn since(state: NodeState, instance: &PoolInstance, cluster: Option<&Cluster>) -
             [instance.awaits_node_since(), initialized].into_iter().flatten().max()
         }
         _ => machine.and_then(|machine| machine.node.since),
+    }
+}
+
+/// The instances that a rollout does not replace without an action of a user.
+fn blocking(plan: &Plan) -> &[String] {
+    match &plan.rollout {
+        Some(RolloutPhase::Rolling { kept, .. }) => kept,
+        _ => &[],
     }
 }
 

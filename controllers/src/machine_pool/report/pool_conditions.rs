@@ -23,7 +23,9 @@ use crate::machine_pool::report::node_capacity::not_offered;
 use crate::machine_pool::report::nodes::Nodes;
 use crate::machine_pool::report::rollout_conditions;
 use crate::machine_pool::report::scaling_healthy::scaling_healthy;
-use crate::machine_pool::report::text::{failure_message, failures_message, join_some, some_of, tags_text};
+use crate::machine_pool::report::text::{
+    failure_message, failures_message, join_some, paused_text, some_of, tags_text,
+};
 
 /// Every condition of the pool except `Ready`, which summarizes them.
 #[must_use]
@@ -299,16 +301,18 @@ fn adopting(input: &Input<'_>) -> String {
 
 fn scaling(input: &Input<'_>, nodes: Option<&Nodes>) -> [Finding; 2] {
     let ours = input.owned().zip(input.desired).zip(nodes);
-    let counts = ours.map(|((o, d), nodes)| {
-        let wanted = if input.objects.is_deleting() { 0 } else { d.replicas };
-        let up = scaling_up(wanted, instances::in_service_count(o), nodes);
-        (wanted, up, input.plan.target.unwrap_or(wanted), remaining(input, o))
-    });
-    let Some((wanted, up, target, remaining)) = counts else {
+    let Some(((observed, desired), nodes)) = ours else {
         return [Finding::not_yet_reported(SCALING_UP), Finding::not_yet_reported(SCALING_DOWN)];
     };
-    let down = if remaining > target.max(wanted) {
-        let message = format!("Scaling down from {remaining} to {wanted} replicas");
+    let wanted = if input.objects.is_deleting() { 0 } else { desired.replicas };
+    let up = scaling_up(wanted, instances::in_service_count(observed), nodes);
+    let remaining = remaining(input, observed);
+    let down = if remaining > input.plan.target.unwrap_or(wanted).max(wanted) {
+        // A scale-in chooses none that is paused.
+        let others = instances::count(instances::live(observed).filter(|(_, m)| !m.is_paused()));
+        let is_kept = remaining - wanted > others;
+        let kept = if is_kept { paused_text(instances::live(observed)) } else { String::new() };
+        let message = format!("Scaling down from {remaining} to {wanted} replicas{kept}");
         Finding::new(SCALING_DOWN, true, scaling_down::SCALING_DOWN, message)
     } else {
         Finding::plain(SCALING_DOWN, false, scaling_down::NOT_SCALING_DOWN)

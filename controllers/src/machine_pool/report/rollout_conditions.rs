@@ -17,7 +17,7 @@ use crate::machine_pool::model::{
     instances, is_or_are,
 };
 use crate::machine_pool::report::input::Input;
-use crate::machine_pool::report::text::some_of;
+use crate::machine_pool::report::text::{paused_text, some_of};
 use capasg_api::pool::RolloutStatus;
 
 const WAITING_FOR_BUDGET: &str = "waiting for the disruption budget (spec.disruption)";
@@ -98,6 +98,10 @@ pub(super) fn up_to_date(input: &Input<'_>) -> Finding {
                  instances again. Remove spec.disruption.windows, or set spec.rollout.strategy.type to RollingUpdate."
             ),
         ),
+        None if !is_cancelled(input) => {
+            let outdated = instances::live(observed).filter(|(id, _)| input.plan.outdated.is_outdated(id));
+            (up_to_date::NOT_UP_TO_DATE, message + &paused_text(outdated))
+        }
         _ => (up_to_date::NOT_UP_TO_DATE, message),
     };
     Finding::new(UP_TO_DATE, false, reason, message)
@@ -180,7 +184,7 @@ pub(super) fn rolling_out(input: &Input<'_>) -> Finding {
             drains(draining, "spec.disruption.windows is not supported")
         }
         Some(phase @ RolloutPhase::Refreshing { .. }) => yes(refreshing(phase, input.previews())),
-        Some(RolloutPhase::Rolling { draining, starting, awaits_new, out_of_budget }) => {
+        Some(RolloutPhase::Rolling { draining, starting, awaits_new, out_of_budget, kept }) => {
             let mut parts = Vec::new();
             if !draining.is_empty() {
                 parts.push(format!("draining {}", some_of(draining)));
@@ -190,12 +194,37 @@ pub(super) fn rolling_out(input: &Input<'_>) -> Finding {
             } else if *awaits_new {
                 parts.push("waiting for new instances to be launched".to_owned());
             }
-            if parts.is_empty() && *out_of_budget {
+            if !kept.is_empty() {
+                parts.push(blocking(input, kept));
+            } else if parts.is_empty() && *out_of_budget {
                 parts.push(WAITING_FOR_BUDGET.to_owned());
             }
             yes(parts.join("; "))
         }
     }
+}
+
+/// What an open rollout waits for if instances that are not available block it, and what a user can do.
+fn blocking(input: &Input<'_>, kept: &[String]) -> String {
+    let message = format!(
+        "waiting until {} can be replaced, or the Node is ready: no other instance can be replaced before",
+        some_of(kept)
+    );
+    let all = input.observed.into_iter().flat_map(|observed| &observed.instances);
+    let kept: Vec<_> = all.filter(|(id, _)| kept.contains(id)).collect();
+    let annotated =
+        kept.iter().filter(|(_, instance)| instance.has_do_not_disrupt() && !instance.is_paused());
+    let names: Vec<String> =
+        annotated.filter_map(|(_, instance)| Some(instance.machine.as_ref()?.name.clone())).collect();
+    let paused = paused_text(kept.into_iter());
+    if names.is_empty() {
+        return message + &paused;
+    }
+    format!(
+        "{message}; annotation {} keeps the instance. Delete Machine {} to replace it now{paused}",
+        annotations::DO_NOT_DISRUPT,
+        some_of(&names)
+    )
 }
 
 /// The progress of an instance refresh, in a message that changes only with what happens.
@@ -284,14 +313,14 @@ pub(super) fn was_rolling_out(input: &Input<'_>) -> bool {
 /// Whether Machines that a `MachineHealthCheck` finds unhealthy are being replaced (D15).
 pub(super) fn remediating(input: &Input<'_>) -> Finding {
     let Some(observed) = input.owned() else { return Finding::not_yet_reported(REMEDIATING) };
-    let unhealthy: Vec<&PoolInstance> = observed
+    let unhealthy: Vec<(&String, &PoolInstance)> = observed
         .instances
-        .values()
-        .filter(|m| m.machine.as_ref().is_some_and(|machine| machine.needs_remediation))
+        .iter()
+        .filter(|(_, m)| m.machine.as_ref().is_some_and(|machine| machine.needs_remediation))
         .collect();
     let names = |deleting: bool| -> Vec<String> {
-        let some = unhealthy.iter().filter(|m| m.is_deleting() == deleting);
-        some.filter_map(|m| Some(m.machine.as_ref()?.name.clone())).collect()
+        let some = unhealthy.iter().filter(|(_, m)| m.is_deleting() == deleting);
+        some.filter_map(|(_, m)| Some(m.machine.as_ref()?.name.clone())).collect()
     };
     let (replaced, waiting) = (names(true), names(false));
     let ignored = input.desired.is_some_and(|desired| !desired.remediate);
@@ -303,7 +332,10 @@ pub(super) fn remediating(input: &Input<'_>) -> Finding {
         let why = if ignored { "ignored because of spec.remediationPolicy: " } else { "to be replaced: " };
         parts.push(format!("{why}{}", some_of(&waiting)));
     }
-    let message = parts.join("; ");
+    let mut message = parts.join("; ");
+    if !ignored {
+        message += &paused_text(unhealthy.into_iter());
+    }
     if replaced.is_empty() && (ignored || waiting.is_empty()) {
         Finding::new(REMEDIATING, false, remediating::NOT_REMEDIATING, message)
     } else {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use capasg_api::{
     conditions::{
-        self, DELETING, EVENT_QUEUE_READY, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, ROLLING_OUT,
-        SCALING_HEALTHY, UP_TO_DATE,
+        self, DELETING, EVENT_QUEUE_READY, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, REMEDIATING,
+        ROLLING_OUT, SCALING_DOWN, SCALING_HEALTHY, UP_TO_DATE,
     },
     pool::RebalanceRecommendationPolicy,
 };
@@ -102,6 +102,60 @@ fn a_deletion_names_what_keeps_a_machine() {
     assert_eq!(set("i-2", budget), format!("{waits}. Machine p-i-2: {budget}"));
     let long = set("i-2", &format!("{budget}{}", "x".repeat(1_000)));
     assert!(long.len() < 700 && long.ends_with("x..."), "{long}");
+}
+
+/// What is paused is neither replaced nor terminated: every condition that waits for it names it.
+#[test]
+fn f4_conditions_that_wait_for_a_paused_instance_name_it() {
+    let mut stage = Stage::new(3);
+    stage.desired.replicas = 1;
+    let down = |stage: &Stage| reported(stage, &Plan::default(), SCALING_DOWN).1;
+    stage.instance("i-1").asg_machine.as_mut().unwrap().paused = true;
+    assert_eq!(down(&stage), "Scaling down from 3 to 1 replicas", "others can be terminated");
+    stage.instance("i-2").machine.as_mut().unwrap().paused = true;
+    let kept = |ids: &str| {
+        format!(
+            "; paused: {ids}. Remove annotation cluster.x-k8s.io/paused from the ASGMachine and the Machine to continue."
+        )
+    };
+    assert_eq!(down(&stage), format!("Scaling down from 3 to 1 replicas{}", kept("i-1, i-2")));
+    let outdated = Plan::default().outdated.with_reason("i-1", OutdatedReason::ImageChanged);
+    let message = reported(&stage, &Plan::with_outdated(outdated), UP_TO_DATE).1;
+    assert_eq!(message, format!("1 of 3 instances is outdated (ImageChanged){}", kept("i-1")));
+    stage.instance("i-2").machine.as_mut().unwrap().needs_remediation = true;
+    let message = reported(&stage, &Plan::default(), REMEDIATING).1;
+    assert_eq!(message, format!("to be replaced: p-i-2{}", kept("i-2")));
+    edit_pool(&mut stage, |pool| {
+        pool.metadata.deletion_timestamp = Some(capasg_api::time::to_kubernetes(now()));
+    });
+    let draining = DeletionPhase::DrainingMachines(vec!["p-i-1".to_owned(), "p-i-2".to_owned()]);
+    let message = reported(&stage, &Plan::of_deletion(draining), DELETING).1;
+    assert_eq!(message, format!("waiting for Machines p-i-1, p-i-2 to be deleted{}", kept("i-1, i-2")));
+}
+
+/// A rollout that can replace nothing says for which instances it waits.
+#[test]
+fn what_is_kept_in_a_rollout_is_named() {
+    let phase = RolloutPhase::Rolling {
+        draining: Vec::new(),
+        starting: Vec::new(),
+        awaits_new: false,
+        out_of_budget: false,
+        kept: vec!["i-1".to_owned()],
+    };
+    let mut stage = Stage::new(2);
+    let plan = rolling(phase);
+    let waits =
+        "waiting until i-1 can be replaced, or the Node is ready: no other instance can be replaced before";
+    assert_eq!(reported(&stage, &plan, ROLLING_OUT), ("RollingOut", waits.to_owned()));
+    stage.instance("i-1").asg_machine.as_mut().unwrap().do_not_disrupt = true;
+    let message = reported(&stage, &plan, ROLLING_OUT).1;
+    let annotated = "; annotation asg.infrastructure.cluster.x-k8s.io/do-not-disrupt keeps the instance. Delete Machine \
+                     p-i-1 to replace it now";
+    assert_eq!(message, format!("{waits}{annotated}"));
+    stage.instance("i-1").machine.as_mut().unwrap().paused = true;
+    let message = reported(&stage, &plan, ROLLING_OUT).1;
+    assert!(message.starts_with(&format!("{waits}; paused: i-1. Remove")), "{message}");
 }
 
 #[test]

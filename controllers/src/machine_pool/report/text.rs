@@ -1,12 +1,12 @@
 //! Parts of messages that several conditions share.
 
-use capasg_api::names::tags::OWNER_ID;
+use capasg_api::names::{annotations, tags::OWNER_ID};
 use capasg_cloud::{CloudError, ErrorClass, LaunchBlocker};
 
-use crate::machine_pool::model::PoolMemory;
 use crate::machine_pool::model::call_kind::{CallSubject, CallTopic};
 use crate::machine_pool::model::memory::failed_calls::FailedCall;
 use crate::machine_pool::model::other_tags::OtherTags;
+use crate::machine_pool::model::{PoolInstance, PoolMemory};
 
 /// At most this many names are listed in a message.
 const NAMES: usize = 5;
@@ -69,6 +69,20 @@ pub(super) fn tags_text(tags: &OtherTags) -> String {
             format!("has {} with a value of another pool, and no {}", named(different), named(missing))
         }
     }
+}
+
+/// Which of these instances are kept because their ASGMachine or Machine is paused; empty if none is.
+pub(super) fn paused_text<'a>(instances: impl Iterator<Item = (&'a String, &'a PoolInstance)>) -> String {
+    let paused: Vec<String> =
+        instances.filter(|(_, instance)| instance.is_paused()).map(|(id, _)| id.clone()).collect();
+    if paused.is_empty() {
+        return String::new();
+    }
+    format!(
+        "; paused: {}. Remove annotation {} from the ASGMachine and the Machine to continue.",
+        some_of(&paused),
+        annotations::PAUSED
+    )
 }
 
 /// The first few names, and how many more there are.

@@ -238,7 +238,8 @@ impl Invariants {
     ///
     /// Exempt: a Machine that was marked to go before; with `OnDelete`, where people choose; others that go by then, or that
     /// somebody else put back into the group within the last minute and a half; what another actor attached, which the next
-    /// requested change replaces (docs/users/terminations.md).
+    /// requested change replaces (docs/users/terminations.md); whose node had not joined, while a rollout could replace no
+    /// other, by the nodes that were ready or by `maxDisrupted` (docs/users/rollouts.md).
     pub(super) fn the_shielded_go_last(
         &self,
         inner: &mut Inner,
@@ -251,9 +252,15 @@ impl Invariants {
         }
         let Some(pool) = Self::pool_of_machine(inner, machine) else { return };
         let Some((object, owner)) = inner.begun.both() else { return };
-        if why == DeletionReason::Outdated
-            && object.spec.rollout(owner.replicas()).type_ == RolloutType::OnDelete
-        {
+        let rollout = object.spec.rollout(owner.replicas());
+        let least = inner.begun.replicas().or(inner.begun.desired);
+        let least = least.map(|replicas| replicas - i64::from(rollout.max_unavailable));
+        let own = format!("{}-i-", pool.key.name);
+        let ready = inner.begun.ready.iter().filter(|name| name.starts_with(&own)).count();
+        let no_other = inner.begun.most(true, now).is_some()
+            || least.is_some_and(|least| i64::try_from(ready).unwrap_or(i64::MAX) <= least);
+        let is_blocking = !inner.begun.joined.contains(&machine.name) && no_other;
+        if why == DeletionReason::Outdated && (rollout.type_ == RolloutType::OnDelete || is_blocking) {
             return;
         }
         let image = object.spec.machine.image.id.clone();

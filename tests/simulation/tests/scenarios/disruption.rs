@@ -160,6 +160,56 @@ async fn one_is_replaced_on_request_and_do_not_disrupt_is_last() -> Result<()> {
     world.finish()
 }
 
+/// An instance with `do-not-disrupt` whose node is not ready takes the place of the surge. One whose node never joined is
+/// replaced; one whose node was ready is kept, and the rollout says what it waits for.
+// Rules: H3
+#[tokio::test(start_paused = true)]
+async fn what_do_not_disrupt_keeps_does_not_hold_a_rollout_unseen() -> Result<()> {
+    for joins in [false, true] {
+        let (mut world, pool) = running(Setup::default(), 2).await?;
+        let before = world.in_service(&pool);
+        world.mute("*", !joins);
+        world.scale(&pool, 3);
+        world.run_until("a third", SOON, |world| world.in_service(&pool).len() == 3).await?;
+        let third = world.in_service(&pool).difference(&before).next().context("a third")?.clone();
+        let settled = |world: &World| {
+            world.machines(&pool).len() == 3 && available(world, &pool) == 2 + usize::from(joins)
+        };
+        world.run_until("its Machine", SOON, settled).await?;
+        if joins {
+            world.kubelet_down(&third, true);
+            world.run_until("it is not ready", SOON, |world| available(world, &pool) == 2).await?;
+        }
+        world.mute("*", false);
+        world.mute(&third, true);
+        let own = format!("workers-{third}");
+        let keep = |world: &World, keeps: bool| {
+            world.edit_asg_machine(&own, |machine| {
+                let of_machine = machine.annotations_mut();
+                if keeps {
+                    of_machine.insert(annotations::DO_NOT_DISRUPT.to_owned(), String::new());
+                } else {
+                    of_machine.remove(annotations::DO_NOT_DISRUPT);
+                }
+            });
+        };
+        keep(&world, true);
+        set_image(&world, &pool, NEW_IMAGE);
+        if joins {
+            let waits = |world: &World| waiting_for(world, &pool) == Some(RolloutWait::UnavailableInstances);
+            world.run_until("it waits", SOON, waits).await?;
+            let message = world.condition(&pool, ROLLING_OUT).context("RollingOut")?.message;
+            ensure!(message.contains(&third) && message.contains(annotations::DO_NOT_DISRUPT), "{message}");
+            world.run_for(TimeDelta::hours(1)).await?;
+            ensure!(waits(&world) && world.in_service(&pool).contains(&third), "{}", world.describe());
+            keep(&world, false);
+        }
+        roll(&mut world, &pool, 3, NEW_IMAGE, 2, 4).await?;
+        world.finish()?;
+    }
+    Ok(())
+}
+
 // Pains: P54
 #[tokio::test(start_paused = true)]
 async fn everything_launched_before_rollout_after_is_replaced_once() -> Result<()> {

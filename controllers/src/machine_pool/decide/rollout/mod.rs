@@ -2,6 +2,7 @@
 //! once.
 
 pub mod arrivals;
+mod candidates;
 pub mod follow;
 pub mod instance_refresh;
 pub mod outdated;

@@ -5,23 +5,13 @@
 use chrono::TimeDelta;
 
 use crate::kubernetes::DeletionReason;
-use crate::machine_pool::decide::availability::{disrupts, is_available};
-use crate::machine_pool::decide::disruption_budget::Budget;
 use crate::machine_pool::decide::machines::deletion::delete_machine;
+use crate::machine_pool::decide::rollout::candidates::candidates;
 use crate::machine_pool::decide::rollout::outdated::to_replace;
 use crate::machine_pool::decide::rollout::permission::Permission;
 use crate::machine_pool::decide::termination_order::{choose_replaced, missing_for_order};
 use crate::machine_pool::model::instances;
-use crate::machine_pool::model::{Desired, Input, Outdated, Part, PoolInstance, ReplicaOwner};
-
-/// How many of the replicas may be unavailable. If another actor manages them there is no surge, so that it is at least
-/// one.
-fn max_unavailable(desired: &Desired) -> i32 {
-    match desired.owner {
-        ReplicaOwner::MachinePool => desired.rollout.max_unavailable,
-        _ => desired.rollout.max_unavailable.max(1),
-    }
-}
+use crate::machine_pool::model::{Input, Outdated, Part, PoolInstance, ReplicaOwner};
 
 /// Deletes the Machines of outdated instances within the budget.
 ///
@@ -47,42 +37,14 @@ pub fn decide(input: &Input<'_>, outdated: &Outdated, permission: Permission) ->
         return part;
     }
     part.in_transition = true;
-    let least = usize::try_from(desired.replicas - max_unavailable(desired)).unwrap_or(0);
-    let available = staying.iter().filter(|(_, m)| is_available(input, m)).count();
-    let old: Vec<(&String, &PoolInstance)> =
-        to_replace(input, outdated).filter(|(_, m)| !m.is_deleting()).collect();
-    // D9: a Machine that core has not created yet is waited for. Whatever the reason is for which it is not replaced, an
-    // instance that is not available takes no other's place.
-    let is_replaced = |id: &String| old.iter().any(|(replaced, m)| *replaced == id && m.machine.is_some());
-    let kept_failing = staying.iter().filter(|(id, m)| !is_available(input, m) && !is_replaced(id)).count();
-    let room = staying.len().saturating_sub(least + kept_failing);
-    if room == 0 {
-        return part;
-    }
-    let only_do_not_disrupt = old.iter().all(|(_, m)| m.has_do_not_disrupt());
-    let candidates = old
-        .into_iter()
-        .filter(|(_, m)| m.machine.is_some() && (only_do_not_disrupt || !m.has_do_not_disrupt()));
-    let (working, idle): (Vec<_>, Vec<_>) = candidates.partition(|(_, m)| is_available(input, m));
-    let (idle, unjoined): (Vec<_>, Vec<_>) = idle.into_iter().partition(|(_, m)| disrupts(m));
-    let allowed = Budget::of(input).room_of_rollouts();
-    let unjoined_room = room.min(unjoined.len());
-    let idle_room = (room - unjoined_room).min(idle.len()).min(allowed);
-    let working_room = (room - unjoined_room - idle_room)
-        .min(available.saturating_sub(least))
-        .min(working.len())
-        .min(allowed - idle_room);
-    if unjoined_room + idle_room + working_room == 0 {
-        return part;
-    }
+    let Some(candidates) = candidates(input, outdated) else { return part };
     let needs = missing_for_order(input);
     if !needs.is_empty() {
         part.needs.merge(needs);
         return part;
     }
     let order = desired.scale_in_order;
-    let chosen = [(unjoined, unjoined_room), (idle, idle_room), (working, working_room)]
-        .map(|(candidates, room)| choose_replaced(observed, candidates, room, order, outdated));
+    let chosen = candidates.map(|(of_kind, room)| choose_replaced(observed, of_kind, room, order, outdated));
     for id in chosen.iter().flatten() {
         if let Some(machine) = observed.instances.get(*id).and_then(|m| m.machine.as_ref()) {
             part.push(delete_machine(input, machine, DeletionReason::Outdated));

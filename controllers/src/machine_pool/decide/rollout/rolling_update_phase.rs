@@ -4,6 +4,7 @@ use capasg_cloud::LifecycleState;
 
 use crate::machine_pool::decide::availability::{becomes_available, is_available};
 use crate::machine_pool::decide::disruption_budget::Budget;
+use crate::machine_pool::decide::rollout::candidates::blocking;
 use crate::machine_pool::decide::rollout::outdated::to_replace;
 use crate::machine_pool::decide::rollout::permission::Permission;
 use crate::machine_pool::decide::rollout::stopped;
@@ -35,7 +36,8 @@ pub(super) fn phase(input: &Input<'_>, outdated: &Outdated, permission: Permissi
             let starting = new.map(|(id, _)| id.clone()).collect();
             let awaits_new = awaits_new(input, outdated);
             let out_of_budget = Budget::of(input).room_of_rollouts() == 0;
-            RolloutPhase::Rolling { draining, starting, awaits_new, out_of_budget }
+            let kept = blocking(input, outdated);
+            RolloutPhase::Rolling { draining, starting, awaits_new, out_of_budget, kept }
         }
     })
 }

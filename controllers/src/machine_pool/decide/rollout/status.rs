@@ -113,6 +113,7 @@ fn waits_for(phase: &RolloutPhase) -> Option<RolloutWait> {
         RolloutPhase::Refreshing { .. } => RolloutWait::Refresh,
         RolloutPhase::Rolling { awaits_new: true, .. } => RolloutWait::NewInstances,
         RolloutPhase::Rolling { draining, .. } if !draining.is_empty() => RolloutWait::Drains,
+        RolloutPhase::Rolling { kept, .. } if !kept.is_empty() => RolloutWait::UnavailableInstances,
         RolloutPhase::OutOfBudget | RolloutPhase::Rolling { out_of_budget: true, .. } => RolloutWait::Budget,
         RolloutPhase::Rolling { .. } => return None,
     })

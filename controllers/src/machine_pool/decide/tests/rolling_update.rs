@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use capasg_api::pool::{ResolvedRollout, RolloutType};
-use capasg_cloud::{HealthStatus, LaunchTemplateData, LaunchTemplateVersion, LifecycleState, Write};
+use capasg_api::capi::{NodeReport, NodeState};
+use capasg_api::pool::{ResolvedRollout, RolloutType, RolloutWait};
+use capasg_cloud::{
+    Capacity, HealthStatus, LaunchTemplateData, LaunchTemplateVersion, LifecycleState, Write,
+};
 use chrono::TimeDelta;
 
 use crate::machine_pool::decide::testing::{
@@ -94,6 +97,115 @@ fn h3_what_do_not_disrupt_keeps_does_not_stop_a_rollout() {
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
 }
 
+/// The Node of an instance that do-not-disrupt keeps never joined.
+fn shielded_unjoined(stage: &mut Stage, id: &str) {
+    let instance = stage.instance(id);
+    instance.asg_machine.as_mut().unwrap().do_not_disrupt = true;
+    let machine = instance.machine.as_mut().unwrap();
+    (machine.has_node, machine.ready) = (false, false);
+    machine.node = NodeReport { state: NodeState::NotJoined, since: None };
+}
+
+/// One that is kept by do-not-disrupt and whose Node never joined does not take the surge without end: nothing runs on it.
+#[test]
+fn h3_an_instance_that_never_joined_is_replaced_if_no_other_can_be() {
+    let mut stage = Stage::surged();
+    shielded_unjoined(&mut stage, "i-1");
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"]);
+    stage.instance("i-1").machine.as_mut().unwrap().node.state = NodeState::Unknown;
+    assert!(kubernetes(&stage.plan()).is_empty(), "its Node may exist");
+    shielded_unjoined(&mut stage, "i-1");
+    stage.desired.rollout = budget(2, 0);
+    stage.group().capacity = Capacity { min: 0, max: 5, desired: 5 };
+    assert!(kubernetes(&stage.plan()).is_empty(), "another one can be, once a new one is launched");
+    stage.add("i-5", 2).machine.as_mut().unwrap().ready = false;
+    assert!(kubernetes(&stage.plan()).is_empty(), "once it is ready");
+    stage.instance("i-5").machine.as_mut().unwrap().ready = true;
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
+    stage.draining("i-2");
+    assert!(kubernetes(&stage.plan()).is_empty(), "once that is replaced");
+}
+
+#[test]
+fn h3_those_that_never_joined_are_replaced_one_at_a_time_if_no_other_can_be() {
+    let mut stage = Stage::new(6);
+    stage.new_image().desired.rollout = budget(2, 0);
+    for id in ["i-7", "i-8"] {
+        stage.add(id, 2);
+    }
+    stage.group().capacity = Capacity { min: 0, max: 8, desired: 8 };
+    shielded_unjoined(&mut stage, "i-1");
+    shielded_unjoined(&mut stage, "i-2");
+    assert_eq!(kubernetes(&stage.plan()).len(), 1);
+}
+
+/// It is missing as a replica, so that it takes the disruption budget from all others.
+#[test]
+fn h3_an_instance_that_never_joined_is_replaced_if_it_takes_the_budget() {
+    for fails in [false, true] {
+        let mut stage = Stage::new(4);
+        stage.new_image().desired.rollout = budget(0, 2);
+        stage.desired.disruption.max_disrupted = Some(1);
+        shielded_unjoined(&mut stage, "i-1");
+        stage.instance("i-2").machine.as_mut().unwrap().ready = !fails;
+        assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"]);
+    }
+}
+
+/// What keeps an outdated instance that is not available is reported while no other can be replaced.
+#[test]
+fn h3_a_rollout_that_waits_for_what_is_kept_names_it() {
+    let kept = |stage: &Stage| {
+        let plan = stage.plan();
+        assert!(kubernetes(&plan).is_empty(), "{plan:?}");
+        let waiting_for = plan.rollout_status.as_ref().and_then(|status| status.waiting_for);
+        match plan.rollout {
+            Some(RolloutPhase::Rolling { kept, .. }) => (kept, waiting_for),
+            other => panic!("{other:?}"),
+        }
+    };
+    let waits = |id: &str| (vec![id.to_owned()], Some(RolloutWait::UnavailableInstances));
+    let mut stage = Stage::surged();
+    stage.instance("i-1").machine.as_mut().unwrap().ready = false;
+    stage.instance("i-1").asg_machine.as_mut().unwrap().do_not_disrupt = true;
+    assert_eq!(kept(&stage), waits("i-1"), "its Node may be ready again");
+    stage.desired.rollout = budget(2, 0);
+    stage.desired.min_ready = TimeDelta::seconds(60);
+    stage.add("i-5", 2).machine.as_mut().unwrap().ready_since = Some(now());
+    stage.group().capacity = Capacity { min: 0, max: 5, desired: 5 };
+    assert_eq!(kept(&stage).0, Vec::<String>::new(), "another one can be replaced in a minute");
+    let mut stage = Stage::surged();
+    stage.instance("i-1").machine.as_mut().unwrap().ready = false;
+    stage.instance("i-1").asg_machine.as_mut().unwrap().paused = true;
+    assert_eq!(kept(&stage), waits("i-1"));
+    stage.draining("i-1");
+    assert_eq!(kept(&stage), waits("i-1"), "a user deleted its Machine");
+    let mut stage = Stage::surged();
+    stage.instance("i-1").machine = None;
+    assert_eq!(kept(&stage), waits("i-1"));
+    let mut stage = Stage::new(3);
+    stage.new_image().desired.rollout = budget(0, 1);
+    stage.desired.disruption.max_disrupted = Some(1);
+    shielded_unjoined(&mut stage, "i-1");
+    stage.instance("i-1").asg_machine.as_mut().unwrap().paused = true;
+    assert_eq!(kept(&stage), waits("i-1"), "and not for the budget that it takes");
+}
+
+/// Users choose what is replaced; what they did not choose and fails blocks what they chose.
+#[test]
+fn h3_what_on_delete_does_not_replace_is_named_if_it_blocks_the_rollout() {
+    let mut stage = Stage::new(2);
+    stage.new_image().desired.rollout.type_ = RolloutType::OnDelete;
+    stage.add("i-3", 2);
+    stage.group().capacity = Capacity { min: 0, max: 3, desired: 3 };
+    stage.instance("i-1").machine.as_mut().unwrap().ready = false;
+    stage.instance("i-2").asg_machine.as_mut().unwrap().replace_requested = true;
+    let plan = stage.plan();
+    assert!(kubernetes(&plan).is_empty(), "{plan:?}");
+    let Some(RolloutPhase::Rolling { kept, .. }) = plan.rollout else { panic!("{:?}", plan.rollout) };
+    assert_eq!(kept, ["i-1"]);
+}
+
 #[test]
 fn h3_what_is_unavailable_already_counts_against_the_budget() {
     let mut stage = Stage::new(4);
@@ -118,8 +230,13 @@ fn h3_new_instances_that_fail_stop_the_rollout() {
     let plan = stage.plan();
     assert!(plan.is_empty(), "{plan:?}");
     let starting = vec!["i-4".to_owned(), "i-5".to_owned()];
-    let rolling =
-        RolloutPhase::Rolling { draining: Vec::new(), starting, awaits_new: true, out_of_budget: false };
+    let rolling = RolloutPhase::Rolling {
+        draining: Vec::new(),
+        starting,
+        awaits_new: true,
+        out_of_budget: false,
+        kept: Vec::new(),
+    };
     assert_eq!(plan.rollout, Some(rolling));
 }
 

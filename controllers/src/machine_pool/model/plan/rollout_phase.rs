@@ -81,5 +81,8 @@ pub enum RolloutPhase {
         awaits_new: bool,
         /// Whether as many instances are disrupted as the budget allows.
         out_of_budget: bool,
+        /// Outdated instances that are not available and are not replaced, if nothing else is in progress and no other
+        /// instance can be replaced.
+        kept: Vec<String>,
     },
 }

@@ -200,6 +200,7 @@ fn what_is_being_replaced_is_waited_for() {
         starting: Vec::new(),
         awaits_new,
         out_of_budget: false,
+        kept: Vec::new(),
     };
     for (phase, reason) in [
         (rolling(true), "WaitingForNodes"),
