@@ -142,6 +142,8 @@ impl Invariants {
             }
             Moment::Cloud { write } => {
                 let mut inner = self.inner();
+                let turn = inner.turn();
+                inner.turn_to_pool_of(write.group());
                 Self::a_paused_cloud_is_left_alone(&mut inner, now, write);
                 self.note_sent(&mut inner, now, write);
                 self.note_version(&mut inner, write);
@@ -152,6 +154,9 @@ impl Invariants {
                 self.judge_start(&mut inner, now, write);
                 Self::orphans_are_left_alone(&mut inner, now, write);
                 self.what_is_changed_is_ours(&mut inner, now, write);
+                if let Some(pool) = turn {
+                    inner.turn_to(&pool);
+                }
             }
         }
     }

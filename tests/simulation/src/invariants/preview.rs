@@ -1,10 +1,9 @@
 //! A preview only shows: nothing is written to the cloud but sizes, ends and tokens. A pool that is orphaned leaves
 //! everything there as it is.
 
-use capasg_api::{ASGMachinePool, pool::DeletionPolicy};
+use capasg_api::pool::DeletionPolicy;
 use capasg_cloud::Write;
 use chrono::{DateTime, Utc};
-use kube::ResourceExt;
 
 use super::state::{Inner, Invariants};
 
@@ -26,13 +25,8 @@ impl Invariants {
     /// go on without it, and completes terminations that began before, which heartbeats hold until their nodes are drained;
     /// nothing else.
     pub(super) fn orphans_are_left_alone(inner: &mut Inner, now: DateTime<Utc>, write: &Write) {
-        // What another reconcile sends when its process dies belongs to another pool.
-        let group = write.group().and_then(|group| Self::pool_of_group(inner, group));
-        let is_its = |own: &ASGMachinePool| group.as_ref().is_none_or(|pool| pool.key.name == own.name_any());
         let orphans = inner.begun.object.as_ref().is_some_and(|own| {
-            own.metadata.deletion_timestamp.is_some()
-                && own.spec.deletion_policy() == DeletionPolicy::Orphan
-                && is_its(own)
+            own.metadata.deletion_timestamp.is_some() && own.spec.deletion_policy() == DeletionPolicy::Orphan
         });
         let lets_go = matches!(
             write,

@@ -33,7 +33,12 @@ impl Inner {
             What::ShutDown(end) => end.group.as_ref(),
             _ => None,
         };
-        let pool = group.and_then(|group| self.pools.iter().find(|pool| pool.group == *group));
+        self.turn_to_pool_of(group.map(String::as_str));
+    }
+
+    /// The same for a write to a group: a process that dies sends what other reconciles have begun, too.
+    pub(super) fn turn_to_pool_of(&mut self, group: Option<&str>) {
+        let pool = group.and_then(|group| self.pools.iter().find(|pool| pool.group == group));
         if let Some(pool) = pool.map(|pool| pool.key.clone())
             && self.turns.others.contains_key(&pool)
         {

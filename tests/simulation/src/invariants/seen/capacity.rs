@@ -52,6 +52,11 @@ impl Seen {
         surplus.retain(|one| !self.served.contains(one));
         surplus.remove(id) || surplus.pop_first().is_some()
     }
+
+    /// Whether the group launched one beyond desired capacity, for whose sake it may choose any. Each counts once.
+    pub(crate) fn takes_any_surplus(&mut self, group: &str) -> bool {
+        self.surplus.get_mut(group).is_some_and(|surplus| surplus.pop_first().is_some())
+    }
 }
 
 /// From the read that a decision is made on to the group's answer to it.
