@@ -17,6 +17,8 @@ pub enum TerminationCause {
     Requested,
     /// No scaling activity says it.
     Unknown,
+    /// The scaling activities cannot be read.
+    Unread,
 }
 
 impl TerminationCause {

@@ -49,6 +49,11 @@ impl InstanceTypesTable {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Reads again what failed: AWS is reachable again.
+    pub(super) fn retry(&self) {
+        self.lock().values_mut().for_each(|entry| entry.failed = None);
+    }
+
     pub(super) async fn get(
         &self,
         gateway: &Gateway,

@@ -241,7 +241,12 @@ impl Inventory {
             None => state.reach.succeeded(api),
         };
         let names: Vec<String> = if changed { state.groups.names().cloned().collect() } else { Vec::new() };
+        let is_back = changed && state.reach.state().is_ok();
         drop(state);
+        if is_back {
+            self.instance_types.retry();
+            self.refreshes.retry();
+        }
         for group in names {
             self.changed(&group);
         }

@@ -92,6 +92,11 @@ impl RefreshesTable {
         self.forget(group);
     }
 
+    /// Reads again what failed: AWS is reachable again.
+    pub(super) fn retry(&self) {
+        self.lock().values_mut().for_each(|entry| entry.failed = None);
+    }
+
     pub(super) fn forget(&self, group: &str) {
         self.lock().remove(group);
     }

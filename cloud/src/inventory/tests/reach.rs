@@ -56,6 +56,28 @@ async fn missing_permissions_are_told_at_once_and_a_single_read_ends_the_pause()
     assert_eq!(bench.woken(), ["a"]);
 }
 
+/// What was rejected meanwhile is not kept for as long as a rejection of its own.
+#[tokio::test(start_paused = true)]
+async fn what_failed_is_read_again_once_aws_is_reachable() {
+    let mut bench = bench();
+    bench.settle(&["a"]).await;
+    let names = ["m7i.large".to_owned()];
+    bench.cloud.upset(DESCRIBE, failures("AccessDenied", 7));
+    let denied = CloudError::answered("DescribeInstanceTypes", 403, "AccessDenied", "AWS's words");
+    bench.cloud.upset("DescribeInstanceTypes", vec![Upset::Fail(denied); 3]);
+    bench.inventory.request_read("a");
+    for seconds in [31, 61, 1] {
+        assert!(bench.inventory.instance_types(&names).await.is_err());
+        pass(Duration::from_secs(seconds)).await;
+    }
+    assert!(bench.inventory.reachable().is_err(), "the next poll is two minutes after the first");
+    pass(Duration::from_secs(40)).await;
+    assert_eq!(bench.inventory.reachable(), Ok(()));
+    let before = bench.cloud.calls("DescribeInstanceTypes").len();
+    assert!(bench.inventory.instance_types(&names).await.is_ok());
+    assert_eq!(bench.cloud.calls("DescribeInstanceTypes").len() - before, 1);
+}
+
 // Pains: W24
 #[tokio::test(start_paused = true)]
 async fn machines_out_of_reach_do_not_stop_the_groups() {

@@ -78,12 +78,14 @@ pub fn pinned_content(observed: &Observed) -> Option<&LaunchTemplateData> {
 }
 
 /// The versions that the group is pinned to or that its instances were launched from, and that are not among those that
-/// were read. Nothing follows from such a version until it is read. What the ASGMachine of an instance records is as good.
+/// were read. Nothing follows from such a version until it is read. What the ASGMachine of an instance records of the version
+/// itself is as good.
 #[must_use]
 pub fn missing_versions(observed: &Observed) -> BTreeSet<i64> {
     let Some(ObservedTemplate { versions, .. }) = observed.template.present() else { return BTreeSet::new() };
     let pinned = pinned_version(observed).filter(|version| !versions.contains_key(version));
-    let instances = observed.instances.values().filter(|instance| record(instance).is_none());
+    let is_launched = |instance: &PoolInstance| matches!(record(instance), Some(LaunchRecord::Launched(_)));
+    let instances = observed.instances.values().filter(|instance| !is_launched(instance));
     instances.filter_map(|instance| unread_version(observed, instance)).chain(pinned).collect()
 }
 

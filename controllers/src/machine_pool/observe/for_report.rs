@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use capasg_cloud::{Inventory, ScalingActivity, TerminationCause};
+use capasg_cloud::{CloudError, Inventory, ScalingActivity, TerminationCause};
 
 use crate::Context;
 use crate::machine_pool::model::memory::launch_watch::show_launches;
@@ -22,11 +22,7 @@ pub async fn read_for_report(
     let group = &facts.desired.group;
     let mut reads = ReportReads { queue: Some(inventory.queue()), ..ReportReads::default() };
     if needs.launch_activities {
-        let read = inventory.scaling_activities(group, show_launches).await;
-        if let Err(error) = &read {
-            tracing::warn!(api = error.api, code = %error.code, error_message = %error.message, "failed to read the scaling activities");
-        }
-        reads.launch_activities = Some(read);
+        reads.launch_activities = Some(activities(&inventory, group, show_launches).await);
     }
     if needs.instance_types {
         let types = observation.pool().spec.instance_type_names();
@@ -53,7 +49,22 @@ async fn termination_causes(
         let is_past = listed.last().is_some_and(|last| last.status.is_finished());
         is_past || instances.iter().all(|id| of(id, listed).is_some())
     };
-    let activities = inventory.scaling_activities(group, enough).await.unwrap_or_default();
-    let cause = |id: &String| of(id, &activities).unwrap_or(TerminationCause::Unknown);
+    let read = activities(inventory, group, enough).await;
+    let cause = |id: &String| match &read {
+        Ok(activities) => of(id, activities).unwrap_or(TerminationCause::Unknown),
+        Err(_) => TerminationCause::Unread,
+    };
     instances.iter().map(|id| (id.clone(), cause(id))).collect()
+}
+
+async fn activities(
+    inventory: &Inventory,
+    group: &str,
+    enough: impl Fn(&[ScalingActivity]) -> bool,
+) -> Result<Vec<ScalingActivity>, CloudError> {
+    let read = inventory.scaling_activities(group, enough).await;
+    if let Err(error) = &read {
+        tracing::warn!(api = error.api, code = %error.code, error_message = %error.message, "failed to read the scaling activities");
+    }
+    read
 }

@@ -21,7 +21,7 @@ pub fn reason(cause: TerminationCause) -> &'static str {
         TerminationCause::Refresh => termination_pending::INSTANCE_REFRESH,
         TerminationCause::Spot => termination_pending::SPOT_INTERRUPTION,
         TerminationCause::Requested => termination_pending::REQUESTED_IN_AWS,
-        TerminationCause::Unknown => termination_pending::TERMINATION_PENDING,
+        TerminationCause::Unknown | TerminationCause::Unread => termination_pending::TERMINATION_PENDING,
     }
 }
 
@@ -41,5 +41,8 @@ pub fn message(cause: TerminationCause) -> &'static str {
         TerminationCause::Spot => "EC2 reclaims the Spot instance",
         TerminationCause::Requested => "another actor requested the termination of the instance in AWS",
         TerminationCause::Unknown => "AWS is terminating the instance; the cause is unknown",
+        TerminationCause::Unread => {
+            "AWS is terminating the instance; the cause is unknown because the scaling activities cannot be read"
+        }
     }
 }

@@ -1,10 +1,12 @@
 //! A call that AWS denies or fails for minutes is reported by a condition of the pool.
 
-use capasg_api::{ASGMachinePoolStatus, capi::pause_state, reasons::cloud_reachable};
+use capasg_api::{ASGMachine, ASGMachinePoolStatus, capi::pause_state, reasons::cloud_reachable};
 use capasg_cloud::{Clock, CloudError, ErrorClass};
 use capasg_controllers::kubernetes::KubeWrite;
 use chrono::TimeDelta;
 use kube::ResourceExt;
+
+use crate::Pool;
 
 use super::{
     seen::failing::Failing,
@@ -24,6 +26,9 @@ const RETRIED_WITHIN: TimeDelta = TimeDelta::minutes(2);
 const UNREPORTED: [&str; 5] =
     ["ReceiveMessage", "DeleteMessageBatch", "GetQueueUrl", "DescribeInstanceTypes", "GetParameter"];
 
+/// While no launch is missing, it is read for the causes of terminations alone.
+const ACTIVITIES: &str = "DescribeScalingActivities";
+
 /// Reasons that hold for every call.
 const UNREACHABLE: [&str; 2] = [cloud_reachable::ACCESS_DENIED, cloud_reachable::CLOUD_NOT_REACHABLE];
 
@@ -33,8 +38,30 @@ impl Invariants {
         self.inner().failing.clear();
     }
 
+    /// Whether as many instances are there as are desired, and every instance that AWS ends for an unknown cause says why the
+    /// cause is not known.
+    fn reads_causes_alone(&self, pool: &Pool) -> bool {
+        let (scope, group) = (self.at(&pool.group), &pool.group);
+        let counted = i64::try_from(self.simulator.counted(&scope, group).len()).unwrap_or(i64::MAX);
+        let own = format!("{}-i-", pool.key.name);
+        let says = |machine: &ASGMachine| {
+            let conditions = machine.status.iter().flat_map(|status| &status.conditions);
+            let mut unknown = conditions.filter(|one| one.message.contains("the cause is unknown"));
+            unknown.all(|one| one.message.contains("cannot be read"))
+        };
+        self.simulator.desired(&scope, group).is_some_and(|desired| counted >= desired)
+            && self
+                .api
+                .state()
+                .asg_machines
+                .iter()
+                .filter(|(key, _)| key.name.starts_with(&own))
+                .all(|(_, own)| says(own))
+    }
+
     /// A call that AWS denies or fails again after minutes, without a success in between, was in a condition that is not `True`
-    /// in the meantime: its operation, AWS's code, or that AWS denies access or is not reachable.
+    /// in the meantime: its operation, AWS's code, or that AWS denies access or is not reachable. What is read for single
+    /// instances is reported by these.
     ///
     /// Exempt: a paused pool, whose conditions stay as they are, and the first minutes of a process, which reports what it
     /// has seen.
@@ -68,7 +95,8 @@ impl Invariants {
             return;
         }
         let is_paused = pause_state(cluster.as_deref(), object.annotations()).is_paused();
-        let is_reported = object.status.as_ref().is_some_and(|status| reports(status, api, code));
+        let is_reported = object.status.as_ref().is_some_and(|status| reports(status, api, code))
+            || api == ACTIVITIES && self.reads_causes_alone(pool);
         let seen = inner.failing.entry(api).or_insert_with(|| Failing {
             code: code.to_owned(),
             denied: error.class == ErrorClass::Denied,

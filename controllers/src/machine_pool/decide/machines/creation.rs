@@ -15,10 +15,11 @@ use crate::kubernetes::KubeWrite;
 use crate::machine_pool::decide::machines::{deletion::wait_for_machine, facts};
 use crate::machine_pool::model::launch_record::{LaunchRecord, types_hash};
 use crate::machine_pool::model::revision::desired_stamp;
+use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::template_versions::{
-    is_of_another_template, is_of_foreign_version, stamps, unread_version, version_of,
+    is_of_another_template, is_of_foreign_version, record, stamps, unread_version, version_of,
 };
-use crate::machine_pool::model::{Blocker, Input, Part, PoolInstance, PoolObjects};
+use crate::machine_pool::model::{Blocker, Input, Observed, Part, PoolInstance, PoolObjects};
 
 /// An instance that needs an ASGMachine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +53,9 @@ fn record_of(input: &Input<'_>, instance: &PoolInstance) -> Option<LaunchRecord>
     let is_found = is_of_another_template(observed, instance)
         || is_of_foreign_version(observed, instance)
         || is_of_deleted_version(input, instance);
+    if is_found && let Some(stamp) = launched_alike(observed, instance) {
+        return Some(LaunchRecord::Launched(stamp.clone()));
+    }
     if is_found {
         let of_type = instance.listed.as_ref().and_then(|listed| listed.instance_type.as_ref());
         let other_type = of_type.is_some_and(|kind| !desired.instance_types.contains(kind));
@@ -63,6 +67,19 @@ fn record_of(input: &Input<'_>, instance: &PoolInstance) -> Option<LaunchRecord>
         });
     }
     stamps(observed).remove(&version_of(observed, instance)?).map(LaunchRecord::Launched)
+}
+
+/// What the ASGMachine of another instance records that was launched from the same launch template version, which the pool
+/// had before another actor deleted it.
+fn launched_alike<'a>(observed: &'a Observed, instance: &PoolInstance) -> Option<&'a Stamp> {
+    let from = instance.listed.as_ref()?.template.as_ref()?;
+    observed.instances.values().find_map(|other| {
+        let is_alike = other.listed.as_ref()?.template.as_ref() == Some(from);
+        match record(other).filter(|_| is_alike)? {
+            LaunchRecord::Launched(stamp) => Some(stamp),
+            LaunchRecord::Found { .. } => None,
+        }
+    })
 }
 
 /// Whether the launch template version that an instance was launched from does not exist any more.

@@ -8,7 +8,7 @@ use crate::machine_pool::decide::rollout::arrivals;
 use crate::machine_pool::decide::rollout::instance_refresh::RefreshFailure;
 use crate::machine_pool::model::revision::revision;
 use crate::machine_pool::model::stopped_rollout;
-use crate::machine_pool::model::template_versions::{missing_versions, pinned_stamp};
+use crate::machine_pool::model::template_versions::pinned_stamp;
 use crate::machine_pool::model::{DesiredLaunch, Input, Outdated, RolloutPhase, StopCause, instances};
 
 /// Stops the rollout: after a failed instance refresh if there is one, after too many instances that were outdated on
@@ -56,7 +56,7 @@ pub fn resume(input: &Input<'_>, phase: Option<&RolloutPhase>) -> Option<KubeWri
 
 /// Whether all facts about outdated instances are known: none is paused, and the age and the version of each were read.
 fn is_all_known(input: &Input<'_>) -> bool {
-    missing_versions(input.observed).is_empty()
+    input.memory.unknown_versions.missing(input.observed, input.now).is_none()
         && instances::live(input.observed)
             .all(|(_, instance)| instance.ec2.is_some() && !instance.is_paused())
 }

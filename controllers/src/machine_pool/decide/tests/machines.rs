@@ -179,6 +179,37 @@ fn h3_an_attached_instance_of_another_type_is_outdated_once_the_types_change() {
     }
 }
 
+/// Another actor deletes the launch template when AWS has just launched i-2 from it, and the spec changes: i-2 is as outdated
+/// as i-1, whose ASGMachine records the version.
+#[test]
+fn h3_an_instance_is_recorded_as_one_that_was_launched_from_the_same_deleted_version() {
+    let mut stage = Stage::new(3);
+    let recorded = |stage: &Stage, id: &str| {
+        let steps = creation::create(&stage.input(), None).steps;
+        let found = steps.into_iter().find_map(|step| match step {
+            Step::Kubernetes(KubeWrite::AnnotateDesiredState { machine, record, .. })
+                if machine.name == format!("p-{id}") =>
+            {
+                Some(record)
+            }
+            _ => None,
+        });
+        LaunchRecord::parse(&found.unwrap()).unwrap()
+    };
+    let before = recorded(&stage, "i-1");
+    assert!(matches!(before, LaunchRecord::Launched(_)), "{before:?}");
+    stage.new_image();
+    for id in ["i-1", "i-2"] {
+        stage.instance(id).listed.as_mut().unwrap().template = Some(("lt-deleted".to_owned(), 1));
+    }
+    let found = recorded(&stage, "i-2");
+    assert!(matches!(&found, LaunchRecord::Found { stamp, .. } if stamp != before.stamp()), "{found:?}");
+    stage.instance("i-1").asg_machine.as_mut().unwrap().launch_record = Some(before.clone());
+    assert_eq!(recorded(&stage, "i-2"), before);
+    stage.instance("i-2").listed.as_mut().unwrap().template = Some(("lt-deleted".to_owned(), 2));
+    assert!(matches!(recorded(&stage, "i-2"), LaunchRecord::Found { .. }), "another version");
+}
+
 /// AWS terminates i-1, which never had an ASGMachine; a lifecycle hook has held it for this long.
 fn held_without_machine(seconds: i64, runs: bool) -> Stage {
     let mut stage = Stage::new(2);

@@ -59,6 +59,7 @@ impl UnknownVersions {
 mod tests {
     use super::*;
     use crate::machine_pool::decide::testing::{Stage, now};
+    use crate::machine_pool::model::launch_record::LaunchRecord;
 
     /// Instance `i-1` has version 9, and the launch template was read this many seconds ago.
     fn unknown(seconds: i64) -> Observed {
@@ -83,5 +84,20 @@ mod tests {
         assert_eq!(versions.missing(&unknown(-15), later), None, "it was deleted");
         versions.observe(&Stage::new(2).observed, now());
         assert_eq!(versions.missing(&Stage::new(2).observed, now()), None);
+    }
+
+    /// What was desired when the pool found an instance is not what it was launched from.
+    #[test]
+    fn the_version_of_an_instance_whose_launch_is_not_recorded_is_read() {
+        let stamp = "capasg/1 content=0123456789abcdef rollout=1123456789abcdef image=2123456789abcdef \
+                     spec=3123456789abcdef data=4123456789abcdef";
+        let missing = |record: &str| {
+            let mut observed = unknown(60);
+            let own = observed.instances.get_mut("i-9").and_then(|instance| instance.asg_machine.as_mut());
+            own.unwrap().launch_record = LaunchRecord::parse(&format!("{record} {stamp}"));
+            missing_versions(&observed)
+        };
+        assert_eq!(missing("launched"), [].into());
+        assert_eq!(missing("found"), [9].into());
     }
 }
