@@ -79,13 +79,6 @@ impl Invariants {
         }
     }
 
-    /// Whether a group balances its zones by itself.
-    fn balances_zones(&self, group: &str) -> bool {
-        let groups = self.dump().into_iter().flat_map(|dump| dump.groups);
-        let mut own = groups.filter(|own| own.name == group);
-        own.any(|own| !own.suspended.iter().any(|process| process == "AZRebalance"))
-    }
-
     /// Keeps what a group launches although it has as many as desired.
     pub(super) fn note_surplus(&self, inner: &mut Inner, id: &str) {
         for pool in &inner.pools {
@@ -148,9 +141,8 @@ impl Invariants {
     /// refresh launched beyond the replicas, which is AWS's own to end when it needs it no more. In the place of either the
     /// group may choose another that was never in service. And what a group launched although it had as many as desired,
     /// for an end that does not come: `InstanceMaintenancePolicy` and `CapacityRebalance` make it exceed desired capacity
-    /// (User Guide, "Instance maintenance policies", "Capacity Rebalancing"). While `AZRebalance` is not suspended, which a pause
-    /// or a denial may keep from us, also one for each that it launched so: it launches in another zone before it ends one
-    /// (User Guide, "Rebalancing activities").
+    /// (User Guide, "Instance maintenance policies", "Capacity Rebalancing", "Rebalancing activities"). Of what is in service it
+    /// may choose one for each of those, unless a call of ours lowered desired capacity within the last minutes.
     pub(super) fn the_group_never_picks(
         &self,
         inner: &mut Inner,
@@ -169,9 +161,8 @@ impl Invariants {
         if inner.capacity.unprotected.get(id).is_some_and(|then| at - *then <= ANSWERED) {
             return;
         }
-        if inner.capacity.takes_surplus(group, id)
-            || self.balances_zones(group) && inner.capacity.takes_any_surplus(group)
-        {
+        let is_lowered = inner.capacity.lowered.is_some_and(|(_, landed)| at - landed <= ANSWERED);
+        if inner.capacity.takes_surplus(group, id) || !is_lowered && inner.capacity.takes_any_surplus(group) {
             return;
         }
         let refresh = self.simulator.refreshes(&self.at(group), group).pop();

@@ -20,14 +20,18 @@ const NEEDED: [&str; 1] = ["DescribeAutoScalingGroups"];
 
 impl Invariants {
     /// Keeps which instances a call for terminations failed for. AWS rejects a call as a whole and need not name the
-    /// instance that it rejects it for, so that one rejection of several instances excuses each of them, once.
+    /// instance that it rejects it for, so that one rejection of several instances excuses each of them, once. What AWS rejects
+    /// alone is repeated after 30 s, and after 15 min at most (docs/contributors/architecture.md, "From a change to a call").
     pub(super) fn note_terminations(inner: &mut Inner, now: DateTime<Utc>, write: &Write) {
         let Write::TerminateInstances { instances, .. } = write else { return };
         let Some(is_rejected) = inner.ended.failed.take() else { return };
         for id in instances {
             let is_excuse = instances.len() == 1 || !is_rejected;
             if is_excuse || inner.ended.rejected_together.insert(id.clone()) {
-                inner.ended.since.insert(id.clone(), now);
+                let rejected = inner.ended.rejected.entry(id.clone()).or_default();
+                *rejected += u32::from(is_rejected && instances.len() == 1);
+                let wait = rejected.checked_sub(1).map_or(0, |before| (30 << before.min(8)).min(15 * 60));
+                inner.ended.since.insert(id.clone(), now + TimeDelta::seconds(wait));
             }
         }
     }
@@ -120,6 +124,7 @@ mod tests {
         assert_eq!(fail(&["i-1", "i-2"], true, 1), Some(at(1)));
         assert_eq!(fail(&["i-1", "i-2"], true, 2), Some(at(1)), "it is to be taken apart");
         assert_eq!(fail(&["i-1", "i-2"], false, 3), Some(at(3)), "AWS failed");
-        assert_eq!(fail(&["i-1"], true, 4), Some(at(4)), "AWS rejects this one");
+        assert_eq!(fail(&["i-1"], true, 4), Some(at(34)), "AWS rejects this one");
+        assert_eq!(fail(&["i-1"], true, 40), Some(at(100)), "and repeatedly");
     }
 }

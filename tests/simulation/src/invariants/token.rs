@@ -49,7 +49,7 @@ impl Invariants {
     /// wrote, without a token; a pool that only previews bootstrap data which differ by more than a token, or what
     /// replaces the version of somebody else, `$Latest` or `$Default` (docs/users/drift.md, "Preview changes": user data
     /// are never read back, so that a new token cannot be put into the previous data), and neither can one whose launch
-    /// template waits for what its spec names; caches that do not show the
+    /// template waits for what its spec names, or for a read of it; caches that do not show the
     /// Secret, or the end of a pause; calls that this needs while AWS fails or rejects them, until they are repeated;
     /// writes that the API server does not answer, for which a reconcile waits; an instance refresh under way that has
     /// a desired configuration, during which AWS refuses another version (`StartInstanceRefresh`,
@@ -127,7 +127,7 @@ impl Invariants {
             let told = object.status.as_ref().map(|status| status.conditions.as_slice());
             let waits = told
                 .and_then(|told| conditions::get(told, LAUNCH_TEMPLATE_READY))
-                .is_some_and(|one| one.status == "False");
+                .is_some_and(|one| one.status != "True");
             (
                 previews,
                 waits,

@@ -22,7 +22,8 @@ use crate::names::template_tags;
 
 pub use pin::Pin;
 pub use prune::prune;
-pub use renewal::renewed;
+use renewal::renewed;
+pub use renewal::renewed_as_shown;
 
 /// Decides which version the group is to launch, and creates it if it is missing.
 #[must_use]
@@ -37,7 +38,7 @@ pub fn decide(input: &Input<'_>) -> (Pin, Part) {
     }
     // What the spec names may be missing, not fit, or be rejected: the group continues to launch, with tokens that are valid.
     let is_unknown = matches!(desired.launch, DesiredLaunch::Unknown);
-    let previous = if is_unknown { Some(renewed(desired, observed)) } else { instead_of_rejected(input) };
+    let previous = if is_unknown { Some(renewed_as_shown(input)) } else { instead_of_rejected(input) };
     let DesiredLaunch::Known { data, stamp, has_user_data } = previous.as_ref().unwrap_or(&desired.launch)
     else {
         return (Pin::Unchanged, Part::default());

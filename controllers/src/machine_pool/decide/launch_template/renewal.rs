@@ -4,7 +4,17 @@ use crate::machine_pool::model::launch_content::content_hash;
 use crate::machine_pool::model::ownership::is_owned;
 use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::template_versions::{pinned_content, pinned_stamp};
-use crate::machine_pool::model::{Desired, DesiredLaunch, Observed};
+use crate::machine_pool::model::{Desired, DesiredLaunch, Input, Observed};
+
+/// What the group launches, as [`renewed`]; unknown while the view is older than our last change of it: another content would
+/// be launched again.
+#[must_use]
+pub fn renewed_as_shown(input: &Input<'_>) -> DesiredLaunch {
+    let shown = input.observed.group.as_of();
+    let changed = input.memory.recent_writes.launch_changed_at();
+    let is_shown = changed.zip(shown).is_none_or(|(changed, shown)| changed < shown);
+    if is_shown { renewed(input.desired, input.observed) } else { DesiredLaunch::Unknown }
+}
 
 /// The content of the pinned version of a group that the pool owns, with the current user data if these differ by their tokens
 /// alone: new instances must be able to join. After an edit of the bootstrap config the previous user data stay, since those of

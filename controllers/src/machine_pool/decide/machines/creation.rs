@@ -19,7 +19,7 @@ use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::template_versions::{
     is_of_another_template, is_of_foreign_version, record, stamps, unread_version, version_of,
 };
-use crate::machine_pool::model::{Blocker, Input, Observed, Part, PoolInstance, PoolObjects};
+use crate::machine_pool::model::{Blocker, Input, Part, PoolInstance, PoolObjects};
 
 /// An instance that needs an ASGMachine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,8 +53,8 @@ fn record_of(input: &Input<'_>, instance: &PoolInstance) -> Option<LaunchRecord>
     let is_found = is_of_another_template(observed, instance)
         || is_of_foreign_version(observed, instance)
         || is_of_deleted_version(input, instance);
-    if is_found && let Some(stamp) = launched_alike(observed, instance) {
-        return Some(LaunchRecord::Launched(stamp.clone()));
+    if is_found && let Some(stamp) = launched_before(input, instance) {
+        return Some(LaunchRecord::Launched(stamp));
     }
     if is_found {
         let of_type = instance.listed.as_ref().and_then(|listed| listed.instance_type.as_ref());
@@ -69,17 +69,26 @@ fn record_of(input: &Input<'_>, instance: &PoolInstance) -> Option<LaunchRecord>
     stamps(observed).remove(&version_of(observed, instance)?).map(LaunchRecord::Launched)
 }
 
-/// What the ASGMachine of another instance records that was launched from the same launch template version, which the pool
-/// had before another actor deleted it.
-fn launched_alike<'a>(observed: &'a Observed, instance: &PoolInstance) -> Option<&'a Stamp> {
+/// The stamp of the version that an instance was launched from, which the pool had before another actor deleted it: what the
+/// ASGMachine of another such instance records, or what the pool reports.
+fn launched_before(input: &Input<'_>, instance: &PoolInstance) -> Option<Stamp> {
+    let Input { objects, desired, observed, .. } = *input;
     let from = instance.listed.as_ref()?.template.as_ref()?;
-    observed.instances.values().find_map(|other| {
+    let recorded = observed.instances.values().find_map(|other| {
         let is_alike = other.listed.as_ref()?.template.as_ref() == Some(from);
         match record(other).filter(|_| is_alike)? {
-            LaunchRecord::Launched(stamp) => Some(stamp),
+            LaunchRecord::Launched(stamp) => Some(stamp.clone()),
             LaunchRecord::Found { .. } => None,
         }
-    })
+    });
+    let reported = || {
+        let reported = objects.pool.status.as_ref()?.launch_template.as_ref()?;
+        let is_it = (&reported.id, reported.version) == (&from.0, from.1);
+        let (content, rollout) = reported.content_hash.clone().zip(reported.rollout_hash.clone())?;
+        // What it reports does not contain the bootstrap config.
+        desired_stamp(desired, observed).filter(|_| is_it).map(|stamp| Stamp { content, rollout, ..stamp })
+    };
+    recorded.or_else(reported)
 }
 
 /// Whether the launch template version that an instance was launched from does not exist any more.

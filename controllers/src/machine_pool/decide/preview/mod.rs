@@ -6,7 +6,7 @@ mod changes;
 use capasg_api::pool::{PendingChange, RolloutMode};
 use capasg_cloud::Group;
 
-use crate::machine_pool::decide::launch_template::renewed;
+use crate::machine_pool::decide::launch_template::renewed_as_shown;
 use crate::machine_pool::model::ownership::is_owned;
 use crate::machine_pool::model::template_versions::pinned_content;
 use crate::machine_pool::model::{
@@ -35,7 +35,7 @@ pub fn hold(input: &Input<'_>) -> Option<Held> {
     held.rollout.mode = RolloutMode::Paused;
     match &observed.group {
         GroupView::Present { group, .. } if is_owned(desired, group) => {
-            held.launch = renewed(desired, observed);
+            held.launch = renewed_as_shown(input);
             hold_settings(&mut held, observed, group);
             let (pending, compared) = changes::changes(input, group);
             Some(Held { desired: held, pending: Some(pending), compared: Some(compared) })

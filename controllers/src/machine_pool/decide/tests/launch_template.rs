@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use capasg_cloud::{BlockDevice, CloudError, GroupChange, LaunchTemplateData, LaunchTemplateVersion, Write};
 use chrono::TimeDelta;
 
+use crate::machine_pool::decide::preview;
 use crate::machine_pool::decide::rollout::outdated;
 use crate::machine_pool::decide::testing::{self, Stage, cloud, kubernetes, stamp, version};
 use crate::machine_pool::model::memory::record::{Answer, Entry};
@@ -57,6 +58,32 @@ fn h2_a_version_is_pinned_without_a_settled_view() {
         matches!(cloud(&plan)[..], [Write::UpdateGroup { change, .. }] if change.launch.is_some()),
         "{plan:?}"
     );
+}
+
+/// The view is older than our last change of what the group launches: a version with the content before would be launched
+/// next.
+#[test]
+fn a_token_is_not_renewed_for_what_the_group_launched_before() {
+    let mut stage = Stage::new(3);
+    rotate(&mut stage);
+    stage.desired.launch = DesiredLaunch::Unknown;
+    stage.desired.previews = true;
+    let creates = |stage: &Stage| {
+        let plan = stage.plan();
+        cloud(&plan).iter().any(|write| matches!(write, Write::CreateLaunchTemplateVersion { .. }))
+    };
+    let holds = |stage: &Stage| {
+        let held = preview::hold(&stage.input()).unwrap().desired;
+        matches!(held.launch, DesiredLaunch::Known { .. })
+    };
+    assert!(creates(&stage) && holds(&stage));
+    let launch = stage.observed.group.present().unwrap().settings.launch.clone();
+    let change = Box::new(GroupChange { launch: Some(launch), ..GroupChange::default() });
+    let write = Write::UpdateGroup { group: "g".to_owned(), change };
+    let answer = Answer::Made { adopts: false };
+    let later = testing::now() + TimeDelta::seconds(1);
+    stage.memory.record(Entry::Answered { write: &write, answer }, later);
+    assert!(!creates(&stage) && !holds(&stage));
 }
 
 /// A call whose first attempt lands late creates a second version.

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use capasg_api::capi::{MachineDeletion, MachinePool};
+use capasg_api::{
+    ASGMachinePoolStatus,
+    capi::{MachineDeletion, MachinePool},
+    pool::LaunchTemplateStatus,
+};
 use capasg_cloud::{LifecycleState, Write};
 use chrono::TimeDelta;
 use serde_json::json;
@@ -208,6 +212,17 @@ fn h3_an_instance_is_recorded_as_one_that_was_launched_from_the_same_deleted_ver
     assert_eq!(recorded(&stage, "i-2"), before);
     stage.instance("i-2").listed.as_mut().unwrap().template = Some(("lt-deleted".to_owned(), 2));
     assert!(matches!(recorded(&stage, "i-2"), LaunchRecord::Found { .. }), "another version");
+    // No other instance has a record.
+    let reported = LaunchTemplateStatus {
+        id: "lt-deleted".to_owned(),
+        version: 2,
+        content_hash: Some(before.stamp().content.clone()),
+        rollout_hash: Some(before.stamp().rollout.clone()),
+    };
+    let status = ASGMachinePoolStatus { launch_template: Some(reported), ..ASGMachinePoolStatus::default() };
+    Arc::make_mut(&mut stage.objects.pool).status = Some(status);
+    let LaunchRecord::Launched(stamp) = recorded(&stage, "i-2") else { panic!("it is reported") };
+    assert!(stamp.outdated_under(found.stamp()));
 }
 
 /// AWS terminates i-1, which never had an ASGMachine; a lifecycle hook has held it for this long.

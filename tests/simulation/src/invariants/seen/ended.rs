@@ -13,6 +13,8 @@ pub(crate) struct Seen {
     pub(crate) failed: Option<bool>,
     /// Since when each drained instance could have been terminated.
     pub(crate) since: BTreeMap<String, DateTime<Utc>>,
+    /// How often AWS rejected each of them alone.
+    pub(crate) rejected: BTreeMap<String, u32>,
     /// Instances that AWS rejected together with others.
     pub(crate) rejected_together: BTreeSet<String>,
 }
