@@ -31,6 +31,11 @@ impl FailedRead {
         Self { error, kept, until: now + kept }
     }
 
+    /// Lets the read be repeated: AWS is reachable again.
+    pub(super) fn expire(&mut self, now: Instant) {
+        self.until = now;
+    }
+
     pub(super) fn error(&self) -> &CloudError {
         &self.error
     }

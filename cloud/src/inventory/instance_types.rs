@@ -51,7 +51,11 @@ impl InstanceTypesTable {
 
     /// Reads again what failed: AWS is reachable again.
     pub(super) fn retry(&self) {
-        self.lock().values_mut().for_each(|entry| entry.failed = None);
+        let now = Instant::now();
+        self.lock()
+            .values_mut()
+            .filter_map(|entry| entry.failed.as_mut())
+            .for_each(|failed| failed.expire(now));
     }
 
     pub(super) async fn get(

@@ -94,7 +94,11 @@ impl RefreshesTable {
 
     /// Reads again what failed: AWS is reachable again.
     pub(super) fn retry(&self) {
-        self.lock().values_mut().for_each(|entry| entry.failed = None);
+        let now = Instant::now();
+        self.lock()
+            .values_mut()
+            .filter_map(|entry| entry.failed.as_mut())
+            .for_each(|failed| failed.expire(now));
     }
 
     pub(super) fn forget(&self, group: &str) {

@@ -306,10 +306,10 @@ fn scaling(input: &Input<'_>, nodes: Option<&Nodes>) -> [Finding; 2] {
     };
     let wanted = if input.objects.is_deleting() { 0 } else { desired.replicas };
     let up = scaling_up(wanted, instances::in_service_count(observed), nodes);
-    let remaining = remaining(input, observed);
+    let remaining = instances::count(remaining(input, observed));
     let down = if remaining > input.plan.target.unwrap_or(wanted).max(wanted) {
         // A scale-in chooses none that is paused.
-        let others = instances::count(instances::live(observed).filter(|(_, m)| !m.is_paused()));
+        let others = instances::count(self::remaining(input, observed).filter(|(_, m)| !m.is_paused()));
         let is_kept = remaining - wanted > others;
         let kept = if is_kept { paused_text(instances::live(observed)) } else { String::new() };
         let message = format!("Scaling down from {remaining} to {wanted} replicas{kept}");
@@ -339,11 +339,15 @@ fn scaling_up(wanted: i32, in_service: i32, nodes: &Nodes) -> Finding {
 }
 
 /// Instances that count towards a scale-in. One that a rollout terminates is replaced, or was part of the surge.
-fn remaining(input: &Input<'_>, observed: &Observed) -> i32 {
-    let replaced = |id: &String, instance: &PoolInstance| {
-        instance.is_deleting() && input.plan.outdated.is_outdated(id) && !input.objects.is_deleting()
+fn remaining<'a>(
+    input: &Input<'a>,
+    observed: &'a Observed,
+) -> impl Iterator<Item = (&'a String, &'a PoolInstance)> + use<'a> {
+    let (outdated, is_deleted) = (&input.plan.outdated, input.objects.is_deleting());
+    let is_replaced = move |id: &str, instance: &PoolInstance| {
+        instance.is_deleting() && outdated.is_outdated(id) && !is_deleted
     };
-    instances::count(instances::live(observed).filter(|(id, instance)| !replaced(id, instance)))
+    instances::live(observed).filter(move |(id, instance)| !is_replaced(id, instance))
 }
 
 /// What another actor changed in AWS, until a view shows it corrected.

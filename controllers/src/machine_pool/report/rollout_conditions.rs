@@ -98,7 +98,7 @@ pub(super) fn up_to_date(input: &Input<'_>) -> Finding {
                  instances again. Remove spec.disruption.windows, or set spec.rollout.strategy.type to RollingUpdate."
             ),
         ),
-        None if !is_cancelled(input) => {
+        None if input.plan.follows_rollout && !is_cancelled(input) => {
             let outdated = instances::live(observed).filter(|(id, _)| input.plan.outdated.is_outdated(id));
             (up_to_date::NOT_UP_TO_DATE, message + &paused_text(outdated))
         }

@@ -42,7 +42,7 @@ pub fn message(cause: TerminationCause) -> &'static str {
         TerminationCause::Requested => "another actor requested the termination of the instance in AWS",
         TerminationCause::Unknown => "AWS is terminating the instance; the cause is unknown",
         TerminationCause::Unread => {
-            "AWS is terminating the instance; the cause is unknown because the scaling activities cannot be read"
+            "AWS is terminating the instance; the cause is unknown because the scaling activities could not be read"
         }
     }
 }

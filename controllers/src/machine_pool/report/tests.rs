@@ -120,7 +120,9 @@ fn f4_conditions_that_wait_for_a_paused_instance_name_it() {
     };
     assert_eq!(down(&stage), format!("Scaling down from 3 to 1 replicas{}", kept("i-1, i-2")));
     let outdated = Plan::default().outdated.with_reason("i-1", OutdatedReason::ImageChanged);
-    let message = reported(&stage, &Plan::with_outdated(outdated), UP_TO_DATE).1;
+    let mut plan = Plan::with_outdated(outdated);
+    plan.follows_rollout = true;
+    let message = reported(&stage, &plan, UP_TO_DATE).1;
     assert_eq!(message, format!("1 of 3 instances is outdated (ImageChanged){}", kept("i-1")));
     stage.instance("i-2").machine.as_mut().unwrap().needs_remediation = true;
     let message = reported(&stage, &Plan::default(), REMEDIATING).1;

@@ -162,7 +162,10 @@ impl Invariants {
             return;
         }
         let is_lowered = inner.capacity.lowered.is_some_and(|(_, landed)| at - landed <= ANSWERED);
-        if inner.capacity.takes_surplus(group, id) || !is_lowered && inner.capacity.takes_any_surplus(group) {
+        if inner.capacity.takes_surplus(group, id)
+            || !is_lowered
+                && inner.capacity.takes_any_surplus(group, &self.simulator.counted(&self.at(group), group))
+        {
             return;
         }
         let refresh = self.simulator.refreshes(&self.at(group), group).pop();

@@ -1,15 +1,19 @@
 //! What was launched for the desired state stays: a rollout ends.
 
+use std::sync::Arc;
+
 use capasg_api::{names::annotations, pool::ZoneRebalancePolicy};
 use capasg_cloud::{LaunchTemplateData, Write};
 use capasg_controllers::ObjectKey;
 use capasg_fake_aws::TemplateDump;
 use chrono::{DateTime, TimeDelta, Utc};
+use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::state::{Inner, Invariants};
 use super::token::without_tokens;
+use crate::api_server::Store;
 
 const RULE: &str = "what_is_up_to_date_stays";
 
@@ -17,9 +21,17 @@ impl Invariants {
     /// What outdates instances (docs/users/rollouts.md, "Outdated instances") as the reconcile under way sees it: all but tokens,
     /// numbers of instances, and what applies in place. An edit of the bootstrap configuration counts once it is rendered.
     pub(super) fn desired_state(&self, inner: &Inner) -> Option<String> {
+        self.state_of_secret(inner, Store::cached)
+    }
+
+    fn state_of_secret(
+        &self,
+        inner: &Inner,
+        read: impl Fn(&Store<Secret>, &ObjectKey) -> Option<Arc<Secret>>,
+    ) -> Option<String> {
         let (object, _) = inner.begun.both()?;
         let pool = inner.pools.iter().find(|pool| pool.key == ObjectKey::of(object))?;
-        let data = self.api.state().secrets.cached(&pool.config).and_then(|own| own.data.clone());
+        let data = read(&self.api.state().secrets, &pool.config).and_then(|own| own.data.clone());
         let data = data.and_then(|data| data.get("value").map(|value| value.0.clone())).unwrap_or_default();
         Self::state_with(inner, &data)
     }
@@ -100,6 +112,8 @@ impl Invariants {
         machine: &ObjectKey,
     ) {
         let Some(state) = self.desired_state(inner) else { return };
+        // The bootstrap data of a version are read from the API server: the cache may show earlier ones.
+        let is_read = self.state_of_secret(inner, Store::get).as_ref() == Some(&state);
         let Some(id) = machine.name.rfind("-i-").and_then(|at| machine.name.get(at + 1..)) else { return };
         let Some(version) = self.simulator.launched_from(&self.at_instance(id), id) else { return };
         let launched = inner.capacity.launched.get(id).copied();
@@ -127,6 +141,7 @@ impl Invariants {
             .is_some_and(|own| own.spec.zone_rebalance_policy() == ZoneRebalancePolicy::Replace);
         let exempt = is_balanced || is_before || is_old || is_asked || inner.is_announced(&machine.name);
         if !exempt
+            && is_read
             && inner.begun.joined.contains(&machine.name)
             && self.state_of(inner, &version) == Some(state)
         {

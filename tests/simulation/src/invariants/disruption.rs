@@ -239,7 +239,7 @@ impl Invariants {
     /// Exempt: a Machine that was marked to go before; with `OnDelete`, where people choose; others that go by then, or that
     /// somebody else put back into the group within the last minute and a half; what another actor attached, which the next
     /// requested change replaces (docs/users/terminations.md); whose node had not joined, while a rollout could replace no
-    /// other, by the nodes that were ready or by `maxDisrupted` (docs/users/rollouts.md).
+    /// other, by the nodes that were ready or by `maxDisrupted`, and nothing drained or was launched (docs/users/rollouts.md).
     pub(super) fn the_shielded_go_last(
         &self,
         inner: &mut Inner,
@@ -253,13 +253,18 @@ impl Invariants {
         let Some(pool) = Self::pool_of_machine(inner, machine) else { return };
         let Some((object, owner)) = inner.begun.both() else { return };
         let rollout = object.spec.rollout(owner.replicas());
-        let least = inner.begun.replicas().or(inner.begun.desired);
-        let least = least.map(|replicas| replicas - i64::from(rollout.max_unavailable));
         let own = format!("{}-i-", pool.key.name);
         let ready = inner.begun.ready.iter().filter(|name| name.starts_with(&own)).count();
-        let no_other = inner.begun.most(true, now).is_some()
-            || least.is_some_and(|least| i64::try_from(ready).unwrap_or(i64::MAX) <= least);
-        let is_blocking = !inner.begun.joined.contains(&machine.name) && no_other;
+        let replicas = inner.begun.replicas().or(inner.begun.desired).unwrap_or_default();
+        let missing = replicas - i64::try_from(ready).unwrap_or(i64::MAX);
+        let no_other = missing >= i64::from(rollout.max_unavailable)
+            || inner.begun.most(true, now).is_some_and(|most| missing >= most);
+        let drains = |node: &Node| node.name != machine.name && node.runs && node.leaves(inner);
+        let counted = self.simulator.counted(&self.at(&pool.group), &pool.group).len();
+        let is_launching =
+            inner.begun.desired.is_some_and(|desired| i64::try_from(counted).unwrap_or(i64::MAX) < desired);
+        let is_quiet = !is_launching && !self.nodes(inner, &pool, now).iter().any(drains);
+        let is_blocking = !inner.begun.joined.contains(&machine.name) && no_other && is_quiet;
         if why == DeletionReason::Outdated && (rollout.type_ == RolloutType::OnDelete || is_blocking) {
             return;
         }

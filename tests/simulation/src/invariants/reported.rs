@@ -47,7 +47,7 @@ impl Invariants {
         let says = |machine: &ASGMachine| {
             let conditions = machine.status.iter().flat_map(|status| &status.conditions);
             let mut unknown = conditions.filter(|one| one.message.contains("the cause is unknown"));
-            unknown.all(|one| one.message.contains("cannot be read"))
+            unknown.all(|one| one.message.contains("could not be read"))
         };
         self.simulator.desired(&scope, group).is_some_and(|desired| counted >= desired)
             && self

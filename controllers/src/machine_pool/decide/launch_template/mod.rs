@@ -22,8 +22,7 @@ use crate::names::template_tags;
 
 pub use pin::Pin;
 pub use prune::prune;
-use renewal::renewed;
-pub use renewal::renewed_as_shown;
+pub use renewal::{launched, renewed};
 
 /// Decides which version the group is to launch, and creates it if it is missing.
 #[must_use]
@@ -38,7 +37,7 @@ pub fn decide(input: &Input<'_>) -> (Pin, Part) {
     }
     // What the spec names may be missing, not fit, or be rejected: the group continues to launch, with tokens that are valid.
     let is_unknown = matches!(desired.launch, DesiredLaunch::Unknown);
-    let previous = if is_unknown { Some(renewed_as_shown(input)) } else { instead_of_rejected(input) };
+    let previous = if is_unknown { Some(renewed(input)) } else { instead_of_rejected(input) };
     let DesiredLaunch::Known { data, stamp, has_user_data } = previous.as_ref().unwrap_or(&desired.launch)
     else {
         return (Pin::Unchanged, Part::default());
@@ -98,7 +97,7 @@ fn instead_of_rejected(input: &Input<'_>) -> Option<DesiredLaunch> {
     if is_preview || !memory.failed_calls.rejects_launch_content(key, now) {
         return None;
     }
-    let previous = renewed(desired, observed);
+    let previous = renewed(input);
     let DesiredLaunch::Known { stamp, .. } = &previous else { return None };
     // With the same content and the same types, the same call would be rejected.
     let policy_differs = observed.group.present().is_some_and(|group| {

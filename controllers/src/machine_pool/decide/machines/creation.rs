@@ -70,7 +70,8 @@ fn record_of(input: &Input<'_>, instance: &PoolInstance) -> Option<LaunchRecord>
 }
 
 /// The stamp of the version that an instance was launched from, which the pool had before another actor deleted it: what the
-/// ASGMachine of another such instance records, or what the pool reports.
+/// ASGMachine of another such instance records, or what the pool reports if that is outdated. The report has no hash of the
+/// bootstrap config.
 fn launched_before(input: &Input<'_>, instance: &PoolInstance) -> Option<Stamp> {
     let Input { objects, desired, observed, .. } = *input;
     let from = instance.listed.as_ref()?.template.as_ref()?;
@@ -85,8 +86,8 @@ fn launched_before(input: &Input<'_>, instance: &PoolInstance) -> Option<Stamp> 
         let reported = objects.pool.status.as_ref()?.launch_template.as_ref()?;
         let is_it = (&reported.id, reported.version) == (&from.0, from.1);
         let (content, rollout) = reported.content_hash.clone().zip(reported.rollout_hash.clone())?;
-        // What it reports does not contain the bootstrap config.
-        desired_stamp(desired, observed).filter(|_| is_it).map(|stamp| Stamp { content, rollout, ..stamp })
+        let wanted = desired_stamp(desired, observed).filter(|wanted| is_it && wanted.rollout != rollout)?;
+        Some(Stamp { content, rollout, ..wanted })
     };
     recorded.or_else(reported)
 }

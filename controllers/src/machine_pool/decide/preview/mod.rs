@@ -4,14 +4,12 @@
 mod changes;
 
 use capasg_api::pool::{PendingChange, RolloutMode};
-use capasg_cloud::Group;
+use capasg_cloud::{Group, GroupSettings};
 
-use crate::machine_pool::decide::launch_template::renewed_as_shown;
+use crate::machine_pool::decide::launch_template::{launched, renewed};
 use crate::machine_pool::model::ownership::is_owned;
 use crate::machine_pool::model::template_versions::pinned_content;
-use crate::machine_pool::model::{
-    Comparison, Desired, DesiredLaunch, DesiredSettings, GroupView, Input, Observed,
-};
+use crate::machine_pool::model::{Comparison, Desired, DesiredLaunch, DesiredSettings, GroupView, Input};
 
 /// The desired state with the changes that `Preview` defers removed, and those changes.
 #[derive(Debug)]
@@ -35,8 +33,8 @@ pub fn hold(input: &Input<'_>) -> Option<Held> {
     held.rollout.mode = RolloutMode::Paused;
     match &observed.group {
         GroupView::Present { group, .. } if is_owned(desired, group) => {
-            held.launch = renewed_as_shown(input);
-            hold_settings(&mut held, observed, group);
+            held.launch = renewed(input);
+            hold_settings(&mut held, input, group);
             let (pending, compared) = changes::changes(input, group);
             Some(Held { desired: held, pending: Some(pending), compared: Some(compared) })
         }
@@ -52,8 +50,9 @@ pub fn hold(input: &Input<'_>) -> Option<Held> {
     }
 }
 
-fn hold_settings(held: &mut Desired, observed: &Observed, group: &Group) {
-    let seen = group.settings.clone();
+fn hold_settings(held: &mut Desired, input: &Input<'_>, group: &Group) {
+    let observed = input.observed;
+    let seen = GroupSettings { launch: launched(input, group).clone(), ..group.settings.clone() };
     let launched = pinned_content(observed).map(|content| content.instance_type.clone()).into_iter();
     let launched = launched.chain(seen.launch.mixed.iter().flat_map(|mixed| mixed.instance_types.clone()));
     for one in launched {

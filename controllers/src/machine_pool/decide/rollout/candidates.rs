@@ -1,12 +1,17 @@
 //! Which outdated instances a rolling update may replace now, and which ones block it.
 
-use capasg_api::capi::NodeState;
+use capasg_api::capi::{Cluster, NodeState};
+use capasg_cloud::LifecycleState;
+use chrono::TimeDelta;
 
 use crate::machine_pool::decide::availability::{becomes_available, disrupts, is_available};
 use crate::machine_pool::decide::disruption_budget::Budget;
-use crate::machine_pool::decide::rollout::outdated::to_replace;
+use crate::machine_pool::decide::rollout::outdated::{is_to_replace, to_replace};
 use crate::machine_pool::model::instances;
 use crate::machine_pool::model::{Desired, Input, Outdated, PoolInstance, ReplicaOwner};
+
+/// No Node is expected any more of an instance that has had none for this long.
+const JOINS_WITHIN: TimeDelta = TimeDelta::minutes(10);
 
 /// Instances of one kind, and how many of them may be replaced.
 type Candidates<'a> = (Vec<(&'a String, &'a PoolInstance)>, usize);
@@ -56,6 +61,8 @@ pub(super) fn candidates<'a>(input: &Input<'a>, outdated: &'a Outdated) -> Optio
         return Some([(unjoined, unjoined_room), (idle, idle_room), (working, working_room)]);
     }
     // Else one that `do-not-disrupt` keeps would stop the rollout, although nothing runs on it.
+    let never_joined =
+        |m: &PoolInstance| until_never_joined(input, m).is_some_and(|wait| wait <= TimeDelta::zero());
     let blocking: Vec<_> = put_off.into_iter().filter(|(_, m)| never_joined(m)).collect();
     if blocking.is_empty() || is_under_way(input, outdated) {
         return None;
@@ -66,32 +73,48 @@ pub(super) fn candidates<'a>(input: &Input<'a>, outdated: &'a Outdated) -> Optio
 /// The outdated instances that block an open rollout until a user replaces them or they recover: they are not available
 /// and are not replaced, and no other can be.
 pub(super) fn blocking(input: &Input<'_>, outdated: &Outdated) -> Vec<String> {
-    let is_replaced = |id: &String, instance: &PoolInstance| {
-        let mut replaced = to_replace(input, outdated).map(|(replaced, _)| replaced);
-        let is_chosen = instance.machine.is_some() && !instance.has_do_not_disrupt();
-        is_chosen && replaced.any(|replaced| replaced == id)
+    let is_chosen = |id: &str, m: &PoolInstance| {
+        m.machine.is_some() && !m.has_do_not_disrupt() && is_to_replace(input, outdated, id, m)
     };
     let kept: Vec<String> = instances::live(input.observed)
-        .filter(|(id, m)| outdated.is_outdated(id) && !is_available(input, m) && !is_replaced(id, m))
+        .filter(|(id, m)| outdated.is_outdated(id) && !is_available(input, m) && !is_chosen(id, m))
         .map(|(id, _)| id.clone())
         .collect();
     let waits = !kept.is_empty() && !is_under_way(input, outdated) && candidates(input, outdated).is_none();
     if waits { kept } else { Vec::new() }
 }
 
-/// Whether core reports that its Node has not joined, so that nothing runs on it.
-fn never_joined(instance: &PoolInstance) -> bool {
-    instance.machine.as_ref().is_some_and(|machine| machine.node.state == NodeState::NotJoined)
+/// How long until one of the instances that `do-not-disrupt` keeps may be replaced because its Node never joined.
+pub(super) fn until_next(input: &Input<'_>, outdated: &Outdated) -> Option<TimeDelta> {
+    let kept = to_replace(input, outdated).filter(|(_, m)| m.has_do_not_disrupt());
+    kept.filter_map(|(_, m)| until_never_joined(input, m)).filter(|wait| *wait > TimeDelta::zero()).min()
+}
+
+/// How long until no Node is expected of an instance any more, so that nothing runs on it; `None` if core does not report
+/// that none has joined. Core reports the same while it waits for the control plane, and after a move until it has looked.
+fn until_never_joined(input: &Input<'_>, instance: &PoolInstance) -> Option<TimeDelta> {
+    let cluster = input.objects.cluster.as_deref();
+    let reported = instance.machine.as_ref().filter(|machine| machine.node.state == NodeState::NotJoined);
+    reported.filter(|_| cluster.is_none_or(Cluster::is_control_plane_initialized))?;
+    let initialized = cluster.and_then(Cluster::control_plane_initialized_at);
+    let since = instance.awaits_node_since().into_iter().chain(initialized).max()?;
+    Some(since + JOINS_WITHIN - input.now)
 }
 
 /// Whether a drain, a launch or a start is in progress, after which another instance may be replaced.
 fn is_under_way(input: &Input<'_>, outdated: &Outdated) -> bool {
-    let desired = input.observed.group.present().map_or(0, |group| group.capacity.desired);
-    let is_changing = |id: &str, instance: &PoolInstance| {
-        let starts = !outdated.is_outdated(id) && !is_available(input, instance);
-        let drains = instance.is_deleting() && !instance.is_paused();
-        starts || drains || becomes_available(input, instance)
+    let observed = input.observed;
+    let desired = observed.group.present().map_or(0, |group| group.capacity.desired);
+    let starts = |id: &str, m: &PoolInstance| {
+        let is_new = !outdated.is_outdated(id) && !m.is_deleting() && !is_available(input, m);
+        is_new || becomes_available(input, m)
     };
-    instances::live_count(input.observed) < desired
-        || instances::live(input.observed).any(|(id, instance)| is_changing(id, instance))
+    // Until it is terminated, a drain takes room of the disruption budget.
+    let drains = |m: &PoolInstance| {
+        let is_terminating = m.lifecycle().is_some_and(LifecycleState::is_terminating) && disrupts(m);
+        m.listed.is_some() && !m.is_paused() && !m.is_terminated() && (m.is_deleting() || is_terminating)
+    };
+    instances::live_count(observed) < desired
+        || instances::live(observed).any(|(id, instance)| starts(id, instance))
+        || observed.instances.values().any(drains)
 }

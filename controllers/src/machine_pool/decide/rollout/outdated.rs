@@ -28,15 +28,20 @@ pub fn desired_age(input: &Input<'_>) -> TimeDelta {
     since.map_or(TimeDelta::zero(), |since| input.now - since)
 }
 
-/// The outdated instances that the rolling update replaces: live ones that are not paused.
+/// Whether the rolling update replaces an outdated instance: it is not paused, and the strategy allows it.
+#[must_use]
+pub fn is_to_replace(input: &Input<'_>, outdated: &Outdated, id: &str, instance: &PoolInstance) -> bool {
+    let is_replaced = outdated.reason(id).is_some_and(|reason| reason.is_replaced_one_by_one(input.desired));
+    is_replaced && !instance.is_paused()
+}
+
+/// The live instances that the rolling update replaces.
 pub fn to_replace<'a>(
     input: &Input<'a>,
     outdated: &'a Outdated,
 ) -> impl Iterator<Item = (&'a String, &'a PoolInstance)> + use<'a> {
-    let desired = input.desired;
-    instances::live(input.observed).filter(|(id, m)| {
-        outdated.reason(id).is_some_and(|reason| reason.is_replaced_one_by_one(desired)) && !m.is_paused()
-    })
+    let input = *input;
+    instances::live(input.observed).filter(move |(id, m)| is_to_replace(&input, outdated, id, m))
 }
 
 /// The revision of most of the outdated instances.

@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 
 use crate::kubernetes::DeletionReason;
 use crate::machine_pool::decide::machines::deletion::delete_machine;
-use crate::machine_pool::decide::rollout::candidates::candidates;
+use crate::machine_pool::decide::rollout::candidates::{candidates, until_next};
 use crate::machine_pool::decide::rollout::outdated::to_replace;
 use crate::machine_pool::decide::rollout::permission::Permission;
 use crate::machine_pool::decide::termination_order::{choose_replaced, missing_for_order};
@@ -37,7 +37,12 @@ pub fn decide(input: &Input<'_>, outdated: &Outdated, permission: Permission) ->
         return part;
     }
     part.in_transition = true;
-    let Some(candidates) = candidates(input, outdated) else { return part };
+    let Some(candidates) = candidates(input, outdated) else {
+        if let Some(wait) = until_next(input, outdated) {
+            part.requeue_within(wait);
+        }
+        return part;
+    };
     let needs = missing_for_order(input);
     if !needs.is_empty() {
         part.needs.merge(needs);

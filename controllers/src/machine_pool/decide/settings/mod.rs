@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_cloud::{Group, GroupChange, GroupSettings, MixedInstances, Write};
 
-use crate::machine_pool::decide::launch_template::Pin;
+use crate::machine_pool::decide::launch_template::{Pin, launched};
 use crate::machine_pool::decide::settings::attribute::{Attribute, Correction, List};
 use crate::machine_pool::model::{Comparison, Difference, Input};
 
@@ -38,12 +38,13 @@ pub fn compare(input: &Input<'_>, group: &Group, pin: &Pin, held: bool) -> Compa
     let Input { desired, observed, memory, .. } = *input;
     let template = match pin {
         Pin::Version(version) | Pin::Previous(Some(version)) => version.clone(),
-        Pin::Previous(None) | Pin::Unchanged => group.settings.launch.template.clone(),
+        Pin::Previous(None) | Pin::Unchanged => launched(input, group).template.clone(),
     };
     let mut wanted = desired.settings.with_template(template);
     if let Pin::Previous(_) = pin {
         // AWS may reject the types or the purchase options, which it takes together with the version.
-        wanted.launch.mixed = group.settings.launch.mixed.as_ref().map(MixedInstances::without_other_members);
+        wanted.launch.mixed =
+            launched(input, group).mixed.as_ref().map(MixedInstances::without_other_members);
     }
     if held {
         wanted.launch = group.settings.launch.clone();

@@ -490,6 +490,29 @@ fn w26_a_failed_refresh_stops_the_rollout_once() {
     }
 }
 
+/// Another actor deletes the launch template during the instance refresh, and cancels that.
+#[test]
+fn w26_a_refresh_for_a_deleted_launch_template_counts_for_the_rollout_that_it_ended_in() {
+    for desired in [None, Some(2)] {
+        let mut stage = outdated(desired.is_none());
+        let mut ended = refresh("Cancelled", desired);
+        if let Some(launch) = &mut ended.desired {
+            launch.template.id = "lt-deleted".to_owned();
+        }
+        if let Known::Present(template) = &mut stage.observed.template {
+            for version in template.versions.values_mut() {
+                version.created_at = stage.clock - TimeDelta::minutes(4);
+            }
+        }
+        listed(&mut stage, vec![ended]);
+        followed(&mut stage, RolloutWait::Refresh);
+        let plan = stage.plan();
+        assert_eq!(kubernetes(&plan), ["stopping the rollout of ASGMachinePool ns/p"], "{desired:?}");
+        stage.memory.rollout.reported_mut().as_mut().unwrap().started_at = Some(stage.clock);
+        assert!(start(&stage.plan()).is_some(), "it ended before this rollout: {desired:?}");
+    }
+}
+
 #[test]
 fn w26_another_actors_refresh_of_the_old_configuration_hides_no_failure() {
     let mut stage = outdated(false);

@@ -103,6 +103,7 @@ fn shielded_unjoined(stage: &mut Stage, id: &str) {
     instance.asg_machine.as_mut().unwrap().do_not_disrupt = true;
     let machine = instance.machine.as_mut().unwrap();
     (machine.has_node, machine.ready) = (false, false);
+    machine.created_at = Some(now() - TimeDelta::minutes(10));
     machine.node = NodeReport { state: NodeState::NotJoined, since: None };
 }
 
@@ -115,6 +116,19 @@ fn h3_an_instance_that_never_joined_is_replaced_if_no_other_can_be() {
     stage.instance("i-1").machine.as_mut().unwrap().node.state = NodeState::Unknown;
     assert!(kubernetes(&stage.plan()).is_empty(), "its Node may exist");
     shielded_unjoined(&mut stage, "i-1");
+    stage.instance("i-1").machine.as_mut().unwrap().created_at = Some(now() - TimeDelta::minutes(9));
+    let plan = stage.plan();
+    assert!(kubernetes(&plan).is_empty(), "it may join");
+    assert_eq!(plan.requeue_after, Some(TimeDelta::minutes(1)));
+    shielded_unjoined(&mut stage, "i-1");
+    // AWS terminates another one, whose Node drains.
+    stage.add("i-0", 1);
+    stage.lifecycle("i-0", LifecycleState::TerminatingWait);
+    assert!(
+        !kubernetes(&stage.plan()).contains(&"delete p-i-1".to_owned()),
+        "another one can be after the drain"
+    );
+    stage.observed.instances.remove("i-0");
     stage.desired.rollout = budget(2, 0);
     stage.group().capacity = Capacity { min: 0, max: 5, desired: 5 };
     assert!(kubernetes(&stage.plan()).is_empty(), "another one can be, once a new one is launched");

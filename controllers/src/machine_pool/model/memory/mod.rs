@@ -12,6 +12,7 @@ mod drift_baseline;
 pub mod failed_calls;
 mod failed_writes;
 mod instance_types;
+mod launch_change;
 pub mod launch_watch;
 mod lifecycle_actions;
 mod milestones;
@@ -41,6 +42,7 @@ use drift_baseline::DriftBaseline;
 use failed_calls::FailedCalls;
 use failed_writes::FailedWrites;
 use instance_types::InstanceTypeReads;
+use launch_change::LaunchChange;
 use launch_watch::LaunchWatch;
 use lifecycle_actions::LifecycleActions;
 use milestones::Milestones;
@@ -112,6 +114,8 @@ pub struct PoolMemory {
     pub(in crate::machine_pool) failed_calls: FailedCalls,
     /// The writes to the API server that fail.
     pub(in crate::machine_pool) failed_writes: FailedWrites,
+    /// What the group launches by our last change, until a view shows it.
+    pub(in crate::machine_pool) launch_change: LaunchChange,
     /// The changes that AWS has just made.
     pub(in crate::machine_pool) recent_writes: RecentWrites,
     /// The events that were published.

@@ -66,16 +66,6 @@ impl RecentWrites {
         remaining(recent.at + REPETITION.time_delta(recent.times), now, longest)
     }
 
-    /// When AWS last accepted a change of what the group launches; `None` once the group has shown it for some seconds.
-    #[must_use]
-    pub fn launch_changed_at(&self) -> Option<DateTime<Utc>> {
-        let changes_launch = |recent: &&RecentWrite| match &recent.write {
-            Write::UpdateGroup { change, .. } => change.launch.is_some(),
-            _ => false,
-        };
-        self.writes.values().filter(changes_launch).map(|recent| recent.at).max()
-    }
-
     /// What to report about the calls of a topic that have no effect.
     #[must_use]
     pub fn without_effect(&self, topic: CallTopic) -> Option<String> {

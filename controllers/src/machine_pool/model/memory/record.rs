@@ -245,6 +245,7 @@ impl PoolMemory {
         self.zone_balance.observe(observed, now);
         self.sightings.observe(observed, now);
         self.ownership.observe(&observed.group);
+        self.launch_change.observe(&observed.group, now);
         self.terminations.observe(observed, now);
         self.lifecycle_actions.observe(observed);
         self.milestones.observe(observed, &self.terminations, self.began.unwrap_or(now), now);
@@ -307,6 +308,7 @@ impl PoolMemory {
         match answer {
             Answer::Made { adopts } => {
                 self.recent_writes.add(write, now);
+                self.launch_change.accept(write, now);
                 self.made(write, now);
                 if adopts {
                     self.ownership.adopt(now);

@@ -54,8 +54,10 @@ impl Seen {
     }
 
     /// Whether the group launched one beyond desired capacity, for whose sake it may choose any. Each counts once.
-    pub(crate) fn takes_any_surplus(&mut self, group: &str) -> bool {
-        self.surplus.get_mut(group).is_some_and(|surplus| surplus.pop_first().is_some())
+    pub(crate) fn takes_any_surplus(&mut self, group: &str, counted: &[String]) -> bool {
+        let Some(surplus) = self.surplus.get_mut(group) else { return false };
+        surplus.retain(|one| counted.contains(one));
+        surplus.pop_first().is_some()
     }
 }
 

@@ -1,8 +1,10 @@
 //! How instance refreshes ended, and which of them are for the desired state, by AWS's listing and by the one that the
 //! status reports as stopped by this controller.
 
+use std::collections::BTreeMap;
+
 use capasg_api::pool::RolloutWait;
-use capasg_cloud::{InstanceRefresh, Launch, RefreshStatus};
+use capasg_cloud::{InstanceRefresh, Launch, LaunchTemplateVersion, RefreshStatus};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::machine_pool::decide::rollout::outdated::desired_age;
@@ -38,6 +40,8 @@ pub(super) fn last<'a>(input: &Input<'a>, wanted: Option<&Launch>) -> Option<&'a
 /// One that names none launches what the group launches, which must not make instances outdated either; it is for the
 /// desired state if a version of that existed when it started, or ended without a start. That is also so after a return to
 /// an older version: such an instance refresh continues, and another one follows for what it leaves outdated.
+///
+/// One for a launch template that was deleted is, if it ended in the rollout of the desired state.
 pub(super) fn is_for_desired(
     input: &Input<'_>,
     refresh: &InstanceRefresh,
@@ -49,6 +53,9 @@ pub(super) fn is_for_desired(
     else {
         return true;
     };
+    if is_of_deleted_template(refresh, id, versions) {
+        return counts(input, refresh);
+    }
     let stamps = stamps(input.observed);
     let Some(launch) = &refresh.desired else {
         if pinned_stamp(input.observed).is_some_and(|pinned| pinned.outdated_under(&stamp)) {
@@ -80,6 +87,22 @@ pub(super) fn is_for_desired(
         from.is_some_and(|(_, from)| Some(*from) == version) && outdated.is_outdated(instance)
     });
     same && !has_previous_user_data && overrides(launch) == overrides(wanted) && !launched_others
+}
+
+/// Whether it was for a launch template of the pool before this one, which another actor deleted: what it launched cannot be
+/// compared.
+fn is_of_deleted_template(
+    refresh: &InstanceRefresh,
+    template: &str,
+    versions: &BTreeMap<i64, LaunchTemplateVersion>,
+) -> bool {
+    match (&refresh.desired, refresh.started_at) {
+        (Some(launch), _) => launch.template.id != template,
+        (None, Some(started)) => {
+            !versions.is_empty() && versions.values().all(|version| version.created_at > started)
+        }
+        (None, None) => false,
+    }
 }
 
 /// Whether what an instance refresh launches is outdated by the stamps alone: what the group is to launch is not known while AWS
