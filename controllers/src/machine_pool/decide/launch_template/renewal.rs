@@ -3,15 +3,20 @@
 use capasg_cloud::{Group, Launch, LaunchTemplateData};
 
 use crate::machine_pool::model::launch_content::content_hash;
+use crate::machine_pool::model::memory::launch_change::Launched;
 use crate::machine_pool::model::ownership::is_owned;
 use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::template_versions::stamps;
 use crate::machine_pool::model::{DesiredLaunch, Input, Known, ObservedTemplate};
 
-/// What a group launches: as the view shows it, or by our last change since.
+/// What a group launches: as the view shows it, or by our last change since; `None` if AWS did not answer that.
 #[must_use]
-pub fn launched<'a>(input: &Input<'a>, group: &'a Group) -> &'a Launch {
-    input.memory.launch_change.unshown(&input.observed.group).unwrap_or(&group.settings.launch)
+pub fn launched<'a>(input: &Input<'a>, group: &'a Group) -> Option<&'a Launch> {
+    match input.memory.launch_change.launched(&input.observed.group) {
+        Launched::AsShown => Some(&group.settings.launch),
+        Launched::Changed(launch) => Some(launch),
+        Launched::Unknown => None,
+    }
 }
 
 /// The content of the version that a group of the pool launches, with the current user data if these differ by their tokens
@@ -32,11 +37,11 @@ pub fn renewed(input: &Input<'_>) -> DesiredLaunch {
     DesiredLaunch::Known { data: Box::new(data), stamp, has_user_data: bootstrap.is_read }
 }
 
-/// Content and stamp of that version; `None` if it is not one of ours, or the pool does not own the group.
+/// Content and stamp of that version; `None` if it is not one of ours or not known, or the pool does not own the group.
 fn pinned(input: &Input<'_>) -> Option<(LaunchTemplateData, Stamp)> {
     let group = input.observed.group.present().filter(|group| is_owned(input.desired, group))?;
     let Known::Present(ObservedTemplate { id, versions, .. }) = &input.observed.template else { return None };
-    let template = &launched(input, group).template;
+    let template = &launched(input, group)?.template;
     let version = template.version.filter(|_| template.id == *id)?;
     let content = versions.get(&version)?.content.as_deref()?;
     Some((content.clone(), stamps(input.observed).remove(&version)?))

@@ -53,8 +53,8 @@ fn record_of(input: &Input<'_>, instance: &PoolInstance) -> Option<LaunchRecord>
     let is_found = is_of_another_template(observed, instance)
         || is_of_foreign_version(observed, instance)
         || is_of_deleted_version(input, instance);
-    if is_found && let Some(stamp) = launched_before(input, instance) {
-        return Some(LaunchRecord::Launched(stamp));
+    if is_found && let Some(record) = record_of_deleted_version(input, instance) {
+        return Some(record);
     }
     if is_found {
         let of_type = instance.listed.as_ref().and_then(|listed| listed.instance_type.as_ref());
@@ -69,25 +69,25 @@ fn record_of(input: &Input<'_>, instance: &PoolInstance) -> Option<LaunchRecord>
     stamps(observed).remove(&version_of(observed, instance)?).map(LaunchRecord::Launched)
 }
 
-/// The stamp of the version that an instance was launched from, which the pool had before another actor deleted it: what the
-/// ASGMachine of another such instance records, or what the pool reports if that is outdated. The report has no hash of the
-/// bootstrap config.
-fn launched_before(input: &Input<'_>, instance: &PoolInstance) -> Option<Stamp> {
+/// The record of an instance whose version the pool had before another actor deleted it: what the ASGMachine of another such
+/// instance records, or what the pool reports of the version. The report has no hash of the bootstrap config.
+fn record_of_deleted_version(input: &Input<'_>, instance: &PoolInstance) -> Option<LaunchRecord> {
     let Input { objects, desired, observed, .. } = *input;
     let from = instance.listed.as_ref()?.template.as_ref()?;
     let recorded = observed.instances.values().find_map(|other| {
         let is_alike = other.listed.as_ref()?.template.as_ref() == Some(from);
-        match record(other).filter(|_| is_alike)? {
-            LaunchRecord::Launched(stamp) => Some(stamp.clone()),
-            LaunchRecord::Found { .. } => None,
-        }
+        record(other).filter(|record| is_alike && matches!(record, LaunchRecord::Launched(_))).cloned()
     });
     let reported = || {
         let reported = objects.pool.status.as_ref()?.launch_template.as_ref()?;
         let is_it = (&reported.id, reported.version) == (&from.0, from.1);
         let (content, rollout) = reported.content_hash.clone().zip(reported.rollout_hash.clone())?;
-        let wanted = desired_stamp(desired, observed).filter(|wanted| is_it && wanted.rollout != rollout)?;
-        Some(Stamp { content, rollout, ..wanted })
+        let stamp = desired_stamp(desired, observed).filter(|_| is_it)?;
+        Some(if stamp.rollout == rollout {
+            LaunchRecord::Found { stamp, other_type: false, types: None }
+        } else {
+            LaunchRecord::Launched(Stamp { content, rollout, ..stamp })
+        })
     };
     recorded.or_else(reported)
 }

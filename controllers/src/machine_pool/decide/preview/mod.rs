@@ -52,7 +52,8 @@ pub fn hold(input: &Input<'_>) -> Option<Held> {
 
 fn hold_settings(held: &mut Desired, input: &Input<'_>, group: &Group) {
     let observed = input.observed;
-    let seen = GroupSettings { launch: launched(input, group).clone(), ..group.settings.clone() };
+    let launch = launched(input, group).unwrap_or(&group.settings.launch).clone();
+    let seen = GroupSettings { launch, ..group.settings.clone() };
     let launched = pinned_content(observed).map(|content| content.instance_type.clone()).into_iter();
     let launched = launched.chain(seen.launch.mixed.iter().flat_map(|mixed| mixed.instance_types.clone()));
     for one in launched {

@@ -16,6 +16,7 @@ use capasg_cloud::{Group, GroupChange, GroupSettings, MixedInstances, Write};
 
 use crate::machine_pool::decide::launch_template::{Pin, launched};
 use crate::machine_pool::decide::settings::attribute::{Attribute, Correction, List};
+use crate::machine_pool::model::memory::launch_change::Launched;
 use crate::machine_pool::model::{Comparison, Difference, Input};
 
 pub use group::template_text;
@@ -29,6 +30,8 @@ const PROTECT_AT_MOST: usize = 50;
 pub struct Compared {
     attributes: Vec<Attribute>,
     wanted: GroupSettings,
+    /// Whether the group launches something else by our last change, if the view does not show that.
+    launch_differs: Option<bool>,
 }
 
 /// Compares everything that the controller manages, except capacity and bounds. With `held`, what the group launches is
@@ -36,19 +39,26 @@ pub struct Compared {
 #[must_use]
 pub fn compare(input: &Input<'_>, group: &Group, pin: &Pin, held: bool) -> Compared {
     let Input { desired, observed, memory, .. } = *input;
+    let launched = launched(input, group);
+    let of_group = launched.unwrap_or(&group.settings.launch);
     let template = match pin {
         Pin::Version(version) | Pin::Previous(Some(version)) => version.clone(),
-        Pin::Previous(None) | Pin::Unchanged => launched(input, group).template.clone(),
+        Pin::Previous(None) | Pin::Unchanged => of_group.template.clone(),
     };
     let mut wanted = desired.settings.with_template(template);
     if let Pin::Previous(_) = pin {
         // AWS may reject the types or the purchase options, which it takes together with the version.
-        wanted.launch.mixed =
-            launched(input, group).mixed.as_ref().map(MixedInstances::without_other_members);
+        wanted.launch.mixed = of_group.mixed.as_ref().map(MixedInstances::without_other_members);
     }
-    if held {
+    let is_unknown = launched.is_none() && matches!(pin, Pin::Unchanged | Pin::Previous(None));
+    if held || is_unknown {
         wanted.launch = group.settings.launch.clone();
     }
+    let changed = match memory.launch_change.launched(&observed.group) {
+        Launched::Changed(launch) if !held => Some(launch),
+        _ => None,
+    };
+    let launch_differs = changed.map(|launch| *launch != wanted.launch);
     let mut list = List::default();
     group::compare(&mut list, &wanted, &group.settings);
     attachments::group_tags(&mut list, desired, group);
@@ -57,7 +67,7 @@ pub fn compare(input: &Input<'_>, group: &Group, pin: &Pin, held: bool) -> Compa
         attachments::protection(&mut list, observed);
     }
     attachments::hook(&mut list, desired, observed);
-    Compared { attributes: list.0, wanted }
+    Compared { attributes: list.0, wanted, launch_differs }
 }
 
 impl Compared {
@@ -67,6 +77,7 @@ impl Compared {
     pub fn launch(&self, group: &str) -> Option<Write> {
         let differs = self.corrections().any(|correction| matches!(correction, Correction::Launch));
         let change = GroupChange { launch: Some(self.wanted.launch.clone()), ..GroupChange::default() };
+        let differs = self.launch_differs.unwrap_or(differs);
         differs.then(|| Write::UpdateGroup { group: group.to_owned(), change: Box::new(change) })
     }
 

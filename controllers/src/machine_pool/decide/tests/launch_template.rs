@@ -100,6 +100,43 @@ fn a_token_is_renewed_for_what_the_group_launches_by_our_last_change() {
     assert_eq!((data.image_id.as_str(), held.settings.mixed.is_some()), ("ami-2", true));
 }
 
+/// A user reverts a change that AWS accepted, before a view shows the group: the view seems as desired.
+#[test]
+fn a_reverted_change_is_sent_back_although_no_view_shows_the_group() {
+    let mut stage = Stage::new(3);
+    let current = stage.group().settings.launch.clone();
+    let update = |launch: &Launch| {
+        let change = Box::new(GroupChange { launch: Some(launch.clone()), ..GroupChange::default() });
+        Write::UpdateGroup { group: "g".to_owned(), change }
+    };
+    let next =
+        Launch { template: TemplateRef { version: Some(2), ..current.template.clone() }, ..current.clone() };
+    let made = |stage: &mut Stage, write: &Write| {
+        stage
+            .memory
+            .record(Entry::Answered { write, answer: Answer::Made { adopts: false } }, testing::now());
+    };
+    let launches = |stage: &Stage| -> Vec<Launch> {
+        let plan = stage.plan();
+        let changes = cloud(&plan).into_iter().filter_map(|write| match write {
+            Write::UpdateGroup { change, .. } => change.launch.clone(),
+            _ => None,
+        });
+        changes.collect()
+    };
+    assert!(launches(&stage).is_empty());
+    made(&mut stage, &update(&next));
+    assert_eq!(launches(&stage), std::slice::from_ref(&current));
+    made(&mut stage, &update(&current));
+    assert!(launches(&stage).is_empty(), "once");
+    // AWS does not answer a change: nothing but what is desired is launched.
+    let error = CloudError::answered("UpdateAutoScalingGroup", 500, "InternalFailure", "words");
+    let answer = Answer::Failed(&error);
+    stage.memory.record(Entry::Answered { write: &update(&next), answer }, testing::now());
+    stage.desired.launch = DesiredLaunch::Unknown;
+    assert!(cloud(&stage.plan()).is_empty());
+}
+
 /// A call whose first attempt lands late creates a second version.
 #[test]
 fn h2_a_newer_version_with_the_same_content_does_not_change_the_group() {

@@ -133,6 +133,25 @@ fn b1_a_drained_detached_instance_is_kept_until_it_is_terminated() {
     assert_eq!(kubernetes(&stage.plan()), ["release p-i-2"]);
 }
 
+/// AWS accepted the termination of an instance that another actor detaches: once EC2 has described it as running, the answer
+/// proves nothing any more.
+#[test]
+fn d13_a_detached_instance_is_not_terminated_by_an_accepted_call() {
+    let mut stage = Stage::new(2);
+    stage.observe(now());
+    stage.drained("i-2").instance("i-2").listed = None;
+    let accepted = now() - TimeDelta::minutes(10);
+    stage.memory.terminations.accepted_mut().insert("i-2".to_owned(), accepted);
+    assert_eq!(kubernetes(&stage.plan()), ["release p-i-2"]);
+    stage.instance("i-2").ec2 = Some(Ec2Answer { facts: Some(facts("i-2", true)), as_of: now() });
+    let plan = stage.plan();
+    assert_eq!(plan.blocker, Some(Blocker::Detached { instances: vec!["i-2".to_owned()] }));
+    stage.memory.decide(&stage.observed, &plan, now());
+    // A pause is long enough for the facts to be forgotten.
+    stage.instance("i-2").ec2 = None;
+    assert!(kubernetes(&stage.plan()).is_empty());
+}
+
 /// The poll after a read shows an older state, which is used until the next.
 #[test]
 fn b1_an_older_view_removes_nothing_from_the_list() {

@@ -12,7 +12,7 @@ mod drift_baseline;
 pub mod failed_calls;
 mod failed_writes;
 mod instance_types;
-mod launch_change;
+pub mod launch_change;
 pub mod launch_watch;
 mod lifecycle_actions;
 mod milestones;

@@ -213,6 +213,7 @@ impl PoolMemory {
     #[cfg(test)]
     pub fn decide(&mut self, observed: &Observed, plan: &Plan, now: DateTime<Utc>) {
         self.drift.agree(observed, plan);
+        self.terminations.observe_blocker(plan.blocker.as_ref());
         if let Some(facts) = &plan.rollout_facts {
             self.rollout_progress.record(facts, now);
         }
@@ -274,6 +275,7 @@ impl PoolMemory {
             self.recent_writes.keep(plan.writes(), now);
             self.failed_writes.keep(plan.steps().filter_map(Step::kubernetes));
         }
+        self.terminations.observe_blocker(plan.blocker.as_ref());
         let is_ours = !plan.blocker.as_ref().is_some_and(Blocker::is_not_owned);
         match CapacityView::of(&observation.objects, observed).filter(|_| is_ours) {
             Some(view) => self.launches.observe(&view, observation.pool().status.as_ref(), now),
@@ -314,12 +316,20 @@ impl PoolMemory {
                     self.ownership.adopt(now);
                 }
             }
+            // The group does not have the instances: another actor may have detached them, so that they run. EC2 tells.
+            Answer::NothingLeft if matches!(write, Write::TerminateInstances { .. }) => {
+                self.failed_calls.clear(write);
+                self.capacity.made(write, now);
+            }
             Answer::NothingLeft => self.made(write, now),
             Answer::Rejected { error, retry_key } => {
                 self.failed_calls.add(write, error, Some(retry_key), now);
                 self.rejected(write);
             }
-            Answer::Failed(error) => self.failed_calls.add(write, error, None, now),
+            Answer::Failed(error) => {
+                self.failed_calls.add(write, error, None, now);
+                self.launch_change.fail(write, now);
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use capasg_cloud::TerminationCause;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::machine_pool::model::Observed;
+use crate::machine_pool::model::{Blocker, Observed};
 
 /// Reads and caches show an instance within this time.
 const UNSEEN: TimeDelta = TimeDelta::minutes(1);
@@ -58,6 +58,14 @@ impl Terminations {
     /// Records that the annotation of a request was written.
     pub(super) fn annotated(&mut self, id: &str, at: DateTime<Utc>) {
         self.requested.insert(id.to_owned(), at);
+    }
+
+    /// Records which instances run outside their group: what AWS accepted has not terminated them, since another actor detached
+    /// them.
+    pub(super) fn observe_blocker(&mut self, blocker: Option<&Blocker>) {
+        if let Some(Blocker::Detached { instances }) = blocker {
+            self.accepted.retain(|id, _| !instances.contains(id));
+        }
     }
 
     /// Records that AWS accepted a call.

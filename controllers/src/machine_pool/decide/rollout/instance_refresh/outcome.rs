@@ -8,6 +8,7 @@ use capasg_cloud::{InstanceRefresh, Launch, LaunchTemplateVersion, RefreshStatus
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::machine_pool::decide::rollout::outdated::desired_age;
+use crate::machine_pool::model::adoption::adopted_from;
 use crate::machine_pool::model::revision::{desired_stamp, revision};
 use crate::machine_pool::model::template_versions::{differ_in_user_data_alone, pinned_stamp, stamps};
 use crate::machine_pool::model::{Input, Known, LIST_LAG, ObservedTemplate, Outdated, instances};
@@ -53,7 +54,7 @@ pub(super) fn is_for_desired(
     else {
         return true;
     };
-    if is_of_deleted_template(refresh, id, versions) {
+    if is_of_deleted_template(input, refresh, id, versions) {
         return counts(input, refresh);
     }
     let stamps = stamps(input.observed);
@@ -90,19 +91,20 @@ pub(super) fn is_for_desired(
 }
 
 /// Whether it was for a launch template of the pool before this one, which another actor deleted: what it launched cannot be
-/// compared.
+/// compared. All versions of this one were created later.
 fn is_of_deleted_template(
+    input: &Input<'_>,
     refresh: &InstanceRefresh,
     template: &str,
     versions: &BTreeMap<i64, LaunchTemplateVersion>,
 ) -> bool {
-    match (&refresh.desired, refresh.started_at) {
-        (Some(launch), _) => launch.template.id != template,
-        (None, Some(started)) => {
-            !versions.is_empty() && versions.values().all(|version| version.created_at > started)
-        }
-        (None, None) => false,
-    }
+    let adopted = adopted_from(input.observed.group.present());
+    let is_other = refresh.desired.as_ref().is_none_or(|launch| {
+        launch.template.id != template && !adopted.contains(launch.template.id.as_str())
+    });
+    let began = refresh.started_at.or(refresh.ended_at);
+    let is_later = |version: &LaunchTemplateVersion| began.is_some_and(|began| version.created_at > began);
+    is_other && !versions.is_empty() && versions.values().all(is_later)
 }
 
 /// Whether what an instance refresh launches is outdated by the stamps alone: what the group is to launch is not known while AWS
