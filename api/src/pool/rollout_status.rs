@@ -86,10 +86,10 @@ pub struct RolloutStatus {
     /// desired launch template. `NewInstances`: new instances are launched and their nodes are ready. `Refresh`: AWS
     /// completes the instance refresh. `Drains`: nodes are drained and their instances are terminated. `Budget`: fewer
     /// instances are disrupted than spec.disruption allows. `UnavailableInstances`: outdated instances without a ready
-    /// node, which an annotation or a pause keeps, are available or replaced. `Window`: a window of spec.disruption opens. `Resume`:
-    /// spec.rollout.mode is `Automatic`. `Deletion`: a user deletes the Machines of outdated instances. `Correction`: a
-    /// user corrects the spec, or removes the annotation asg.infrastructure.cluster.x-k8s.io/rollout-stopped. The
-    /// conditions `RollingOut` and `UpToDate` describe it.
+    /// node, which an annotation or a pause keeps, are available or replaced. `Window`: a window of spec.disruption
+    /// opens. `Resume`: spec.rollout.mode is `Automatic`. `Deletion`: a user deletes the Machines of outdated instances.
+    /// `Correction`: a user corrects the spec, or removes the annotation
+    /// asg.infrastructure.cluster.x-k8s.io/rollout-stopped. The conditions `RollingOut` and `UpToDate` describe it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<RolloutWait>,
 

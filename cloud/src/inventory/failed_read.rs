@@ -31,9 +31,10 @@ impl FailedRead {
         Self { error, kept, until: now + kept }
     }
 
-    /// Lets the read be repeated: AWS is reachable again.
-    pub(super) fn expire(&mut self, now: Instant) {
-        self.until = now;
+    /// Lets the reads of a table be repeated: AWS is reachable again.
+    pub(super) fn expire<'a>(all: impl Iterator<Item = &'a mut Option<Self>>) {
+        let now = Instant::now();
+        all.flatten().for_each(|failed| failed.until = now);
     }
 
     pub(super) fn error(&self) -> &CloudError {

@@ -51,11 +51,7 @@ impl InstanceTypesTable {
 
     /// Reads again what failed: AWS is reachable again.
     pub(super) fn retry(&self) {
-        let now = Instant::now();
-        self.lock()
-            .values_mut()
-            .filter_map(|entry| entry.failed.as_mut())
-            .for_each(|failed| failed.expire(now));
+        FailedRead::expire(self.lock().values_mut().map(|entry| &mut entry.failed));
     }
 
     pub(super) async fn get(

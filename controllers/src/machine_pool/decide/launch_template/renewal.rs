@@ -3,7 +3,6 @@
 use capasg_cloud::{Group, Launch, LaunchTemplateData};
 
 use crate::machine_pool::model::launch_content::content_hash;
-use crate::machine_pool::model::memory::launch_change::Launched;
 use crate::machine_pool::model::ownership::is_owned;
 use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::template_versions::stamps;
@@ -12,11 +11,7 @@ use crate::machine_pool::model::{DesiredLaunch, Input, Known, ObservedTemplate};
 /// What a group launches: as the view shows it, or by our last change since; `None` if AWS did not answer that.
 #[must_use]
 pub fn launched<'a>(input: &Input<'a>, group: &'a Group) -> Option<&'a Launch> {
-    match input.memory.launch_change.launched(&input.observed.group) {
-        Launched::AsShown => Some(&group.settings.launch),
-        Launched::Changed(launch) => Some(launch),
-        Launched::Unknown => None,
-    }
+    input.memory.launch_change.launched(&input.observed.group).or(&group.settings.launch)
 }
 
 /// The content of the version that a group of the pool launches, with the current user data if these differ by their tokens

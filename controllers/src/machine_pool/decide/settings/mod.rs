@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_cloud::{Group, GroupChange, GroupSettings, MixedInstances, Write};
 
-use crate::machine_pool::decide::launch_template::{Pin, launched};
+use crate::machine_pool::decide::launch_template::Pin;
 use crate::machine_pool::decide::settings::attribute::{Attribute, Correction, List};
 use crate::machine_pool::model::memory::launch_change::Launched;
 use crate::machine_pool::model::{Comparison, Difference, Input};
@@ -39,7 +39,8 @@ pub struct Compared {
 #[must_use]
 pub fn compare(input: &Input<'_>, group: &Group, pin: &Pin, held: bool) -> Compared {
     let Input { desired, observed, memory, .. } = *input;
-    let launched = launched(input, group);
+    let change = memory.launch_change.launched(&observed.group);
+    let launched = change.or(&group.settings.launch);
     let of_group = launched.unwrap_or(&group.settings.launch);
     let template = match pin {
         Pin::Version(version) | Pin::Previous(Some(version)) => version.clone(),
@@ -54,11 +55,10 @@ pub fn compare(input: &Input<'_>, group: &Group, pin: &Pin, held: bool) -> Compa
     if held || is_unknown {
         wanted.launch = group.settings.launch.clone();
     }
-    let changed = match memory.launch_change.launched(&observed.group) {
-        Launched::Changed(launch) if !held => Some(launch),
+    let launch_differs = match change {
+        Launched::Changed(launch) if !held => Some(*launch != wanted.launch),
         _ => None,
     };
-    let launch_differs = changed.map(|launch| *launch != wanted.launch);
     let mut list = List::default();
     group::compare(&mut list, &wanted, &group.settings);
     attachments::group_tags(&mut list, desired, group);

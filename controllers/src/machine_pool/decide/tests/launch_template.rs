@@ -63,6 +63,16 @@ fn h2_a_version_is_pinned_without_a_settled_view() {
     );
 }
 
+/// The change of a group to launch this.
+fn update(launch: &Launch) -> Write {
+    let change = Box::new(GroupChange { launch: Some(launch.clone()), ..GroupChange::default() });
+    Write::UpdateGroup { group: "g".to_owned(), change }
+}
+
+fn accept(stage: &mut Stage, write: &Write) {
+    stage.memory.record(Entry::Answered { write, answer: Answer::Made { adopts: false } }, testing::now());
+}
+
 /// Reads of the group fail since before our last change of what it launches: that content gets the token, with its types, and
 /// not the content before it.
 #[test]
@@ -88,11 +98,7 @@ fn a_token_is_renewed_for_what_the_group_launches_by_our_last_change() {
         template: TemplateRef { version: Some(2), ..stage.group().settings.launch.template.clone() },
         mixed: Some(testing::mixed(&[])),
     };
-    let change = Box::new(GroupChange { launch: Some(launch), ..GroupChange::default() });
-    let write = Write::UpdateGroup { group: "g".to_owned(), change };
-    stage
-        .memory
-        .record(Entry::Answered { write: &write, answer: Answer::Made { adopts: false } }, testing::now());
+    accept(&mut stage, &update(&launch));
     assert_eq!((before.as_str(), image(&stage).as_str()), ("ami-1", "ami-2"));
     stage.desired.previews = true;
     let held = preview::hold(&stage.input()).unwrap().desired;
@@ -105,17 +111,8 @@ fn a_token_is_renewed_for_what_the_group_launches_by_our_last_change() {
 fn a_reverted_change_is_sent_back_although_no_view_shows_the_group() {
     let mut stage = Stage::new(3);
     let current = stage.group().settings.launch.clone();
-    let update = |launch: &Launch| {
-        let change = Box::new(GroupChange { launch: Some(launch.clone()), ..GroupChange::default() });
-        Write::UpdateGroup { group: "g".to_owned(), change }
-    };
     let next =
         Launch { template: TemplateRef { version: Some(2), ..current.template.clone() }, ..current.clone() };
-    let made = |stage: &mut Stage, write: &Write| {
-        stage
-            .memory
-            .record(Entry::Answered { write, answer: Answer::Made { adopts: false } }, testing::now());
-    };
     let launches = |stage: &Stage| -> Vec<Launch> {
         let plan = stage.plan();
         let changes = cloud(&plan).into_iter().filter_map(|write| match write {
@@ -125,9 +122,9 @@ fn a_reverted_change_is_sent_back_although_no_view_shows_the_group() {
         changes.collect()
     };
     assert!(launches(&stage).is_empty());
-    made(&mut stage, &update(&next));
+    accept(&mut stage, &update(&next));
     assert_eq!(launches(&stage), std::slice::from_ref(&current));
-    made(&mut stage, &update(&current));
+    accept(&mut stage, &update(&current));
     assert!(launches(&stage).is_empty(), "once");
     // AWS does not answer a change: nothing but what is desired is launched.
     let error = CloudError::answered("UpdateAutoScalingGroup", 500, "InternalFailure", "words");

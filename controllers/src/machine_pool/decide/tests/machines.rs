@@ -171,21 +171,27 @@ fn b1_an_older_view_removes_nothing_from_the_list() {
     assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory).len(), 1, "a view of long after");
 }
 
+/// What the plan records on the ASGMachine of an instance.
+fn recorded(stage: &Stage, id: &str) -> String {
+    let steps = creation::create(&stage.input(), None).steps;
+    let record = steps.into_iter().find_map(|step| match step {
+        Step::Kubernetes(KubeWrite::AnnotateDesiredState { machine, record, .. })
+            if machine.name == format!("p-{id}") =>
+        {
+            Some(record)
+        }
+        _ => None,
+    });
+    record.unwrap()
+}
+
 /// Nobody removed its type from the spec, as long as the spec names the types that it named when the pool found the instance.
 #[test]
 fn h3_an_attached_instance_of_another_type_is_outdated_once_the_types_change() {
     let mut stage = Stage::new(2);
     let listed = stage.instance("i-1").listed.as_mut().unwrap();
     (listed.template, listed.instance_type) = (None, Some("c5.large".into()));
-    let record_of = |step: Step| match step {
-        Step::Kubernetes(KubeWrite::AnnotateDesiredState { machine, record, .. })
-            if machine.name == "p-i-1" =>
-        {
-            Some(record)
-        }
-        _ => None,
-    };
-    let recorded = creation::create(&stage.input(), None).steps.into_iter().find_map(record_of).unwrap();
+    let recorded = recorded(&stage, "i-1");
     let of_earlier_release = recorded.split_once(" types=").unwrap().0.to_owned();
     let reason = |stage: &mut Stage, record: &str, types: &[&str]| {
         stage.instance("i-1").asg_machine.as_mut().unwrap().launch_record = LaunchRecord::parse(record);
@@ -207,18 +213,7 @@ fn h3_an_attached_instance_of_another_type_is_outdated_once_the_types_change() {
 #[test]
 fn h3_an_instance_is_recorded_as_one_that_was_launched_from_the_same_deleted_version() {
     let mut stage = Stage::new(3);
-    let recorded = |stage: &Stage, id: &str| {
-        let steps = creation::create(&stage.input(), None).steps;
-        let found = steps.into_iter().find_map(|step| match step {
-            Step::Kubernetes(KubeWrite::AnnotateDesiredState { machine, record, .. })
-                if machine.name == format!("p-{id}") =>
-            {
-                Some(record)
-            }
-            _ => None,
-        });
-        LaunchRecord::parse(&found.unwrap()).unwrap()
-    };
+    let recorded = |stage: &Stage, id: &str| LaunchRecord::parse(&recorded(stage, id)).unwrap();
     let before = recorded(&stage, "i-1");
     assert!(matches!(before, LaunchRecord::Launched(_)), "{before:?}");
     stage.new_image();

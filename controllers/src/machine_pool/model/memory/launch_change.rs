@@ -9,6 +9,18 @@ use crate::machine_pool::model::GroupView;
 /// A later view may lag behind our change by this.
 const SETTLES: TimeDelta = TimeDelta::seconds(5);
 
+impl<'a> Launched<'a> {
+    /// The same if the view shows this; `None` if it is not known.
+    #[must_use]
+    pub fn or(self, shown: &'a Launch) -> Option<&'a Launch> {
+        match self {
+            Self::AsShown => Some(shown),
+            Self::Changed(launch) => Some(launch),
+            Self::Unknown => None,
+        }
+    }
+}
+
 /// What AWS accepted last, `None` if it did not answer, and when.
 #[derive(Debug, Clone, Default)]
 pub struct LaunchChange(Option<(Option<Launch>, DateTime<Utc>)>);
